@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+#ifndef _UAPI_MEMSLUICE_H
+#define _UAPI_MEMSLUICE_H
+
+/*
+ * The ioctls of /dev/memsluice.
+ *
+ * Every argument is a structure whose first member, size, is set by the caller to the size of the
+ * structure it was built with. The structures only ever grow at the end, and new members mean
+ * nothing when they are zero: an older caller works with a newer module, and a newer caller works
+ * with an older module as long as what that module does not know is zero (else E2BIG).
+ * Reserved members and unknown flags must be zero (else EINVAL). Pointers are __u64.
+ * Sizes are in bytes, pages are base pages.
+ */
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define MEMSLUICE_DEVICE "memsluice"
+#define MEMSLUICE_ABI_VERSION 1
+#define MEMSLUICE_IOC_TYPE 0xB6
+
+/* What this module can do on this kernel. */
+#define MEMSLUICE_FEATURE_MIGRATE (1ULL << 0) /* migration requests of ranges and addresses */
+#define MEMSLUICE_FEATURE_MIGRATE_TENANT (1ULL << 1) /* ... of everything charged to a tenant */
+#define MEMSLUICE_FEATURE_HOTNESS_SCAN (1ULL << 2) /* accessed bits of processes */
+#define MEMSLUICE_FEATURE_HOTNESS_SECONDARY (1ULL << 3) /* ... and of VMs, through mmu notifiers */
+#define MEMSLUICE_FEATURE_TIERING (1ULL << 4) /* promotion and demotion */
+#define MEMSLUICE_FEATURE_TENANT_EVENTS (1ULL << 5) /* a tenant goes as soon as its cgroup does */
+
+struct memsluice_version {
+	__u32 size;
+	__u32 abi_version; /* out: MEMSLUICE_ABI_VERSION of the module */
+	__u64 features; /* out: MEMSLUICE_FEATURE_* */
+	char release[32]; /* out: release of the module, NUL-terminated */
+};
+
+/*
+ * A tenant is a cgroup (v2) with a policy. Processes and pages belong to the nearest tenant at or
+ * above their cgroup.
+ */
+#define MEMSLUICE_POLICY_TIERING (1U << 0) /* move this tenant's pages between tiers */
+#define MEMSLUICE_NO_LIMIT (~0ULL)
+#define MEMSLUICE_MIB_PER_S_MAX 1048576U
+
+struct memsluice_policy {
+	__u32 flags; /* MEMSLUICE_POLICY_* */
+	__u32 promote_mib_per_s; /* 0 to MEMSLUICE_MIB_PER_S_MAX; 0: nothing is promoted */
+	__u32 demote_mib_per_s; /* likewise */
+	__u32 reserved;
+	__u64 fast_limit_bytes; /* the most it may hold in tier 0, or MEMSLUICE_NO_LIMIT */
+};
+
+/* Needs CAP_SYS_ADMIN in the initial user namespace. */
+struct memsluice_tenant_set {
+	__u32 size;
+	__s32 cgroup_fd; /* a cgroup v2 directory */
+	struct memsluice_policy policy;
+	__u64 cgroup_id; /* out */
+};
+
+/* Needs CAP_SYS_ADMIN. ENOENT: there is no such tenant. */
+struct memsluice_tenant_clear {
+	__u32 size;
+	__u32 reserved;
+	__u64 cgroup_id; /* the inode number of the cgroup directory */
+};
+
+/* Ids of all tenants, in ascending order. */
+struct memsluice_tenant_list {
+	__u32 size;
+	__u32 capacity; /* room at ids, in ids */
+	__u64 ids; /* pointer to __u64[capacity] */
+	__u32 count; /* out: tenants there are; more than capacity: the rest was left out */
+	__u32 reserved;
+};
+
+/* Why a page was not moved. */
+enum memsluice_refusal {
+	MEMSLUICE_REFUSED_ABSENT = 0, /* nothing is mapped there, or it is swapped out */
+	MEMSLUICE_REFUSED_PINNED = 1, /* pinned for DMA, or somebody holds a long-lived reference */
+	MEMSLUICE_REFUSED_BUSY = 2, /* locked or isolated by somebody else, or in use right now */
+	MEMSLUICE_REFUSED_WRITEBACK = 3, /* on its way to storage */
+	MEMSLUICE_REFUSED_UNMOVABLE = 4, /* its mapping cannot be migrated */
+	MEMSLUICE_REFUSED_HUGETLB = 5, /* hugetlb pages are not moved */
+	MEMSLUICE_REFUSED_NO_MEMORY = 6, /* no free memory on the target node */
+	MEMSLUICE_REFUSED_SHARED = 7, /* mapped by other processes too, and ALL_MAPPINGS not asked */
+	MEMSLUICE_REFUSED_FAILED = 8, /* the kernel's migration gave up for another reason */
+};
+#define MEMSLUICE_REFUSALS 9
+#define MEMSLUICE_REFUSALS_ROOM 16
+
+#define MEMSLUICE_BINS 16
+
+/*
+ * What is known of a tenant. Bytes are of mapped pages, as the last complete scan saw them.
+ * Bin b of the histogram holds the pages whose access count c has floor(log2(c + 1)) == b.
+ */
+struct memsluice_tenant_status {
+	__u32 size;
+	__u32 reserved;
+	__u64 cgroup_id; /* in */
+	struct memsluice_policy policy; /* everything from here on is out */
+	__u64 fast_bytes; /* in tier 0 */
+	__u64 slow_bytes; /* in all others */
+	__u64 promoted_pages;
+	__u64 demoted_pages;
+	__u64 refused_pages[MEMSLUICE_REFUSALS_ROOM]; /* by enum memsluice_refusal */
+	__u64 fast_histogram_pages[MEMSLUICE_BINS];
+	__u64 slow_histogram_pages[MEMSLUICE_BINS];
+	__u32 hot_bin; /* pages in this bin and above belong in tier 0 */
+	__u32 cold_bin; /* pages in this bin and below may be demoted; MEMSLUICE_BINS: none */
+	__u64 scans; /* complete ones */
+	__u64 scanned_pages;
+	__u64 scan_cpu_us;
+	__u32 processes; /* address spaces in the last scan */
+	__u32 reserved2;
+};
+
+/*
+ * A migration request.
+ *
+ * RANGE and ADDRESSES: pages of one process. The caller needs ptrace read access to it, as for
+ * move_pages(2), and the target node must be allowed by its cpuset (else EACCES).
+ * TENANT_NODE: every page charged to a tenant's cgroup or below it on source_node. CAP_SYS_ADMIN.
+ *
+ * Without ASYNC the call returns when the request has ended, or with EINTR when a signal stopped
+ * it; what has been moved stays moved, and the counts say so. With ASYNC it returns a file
+ * descriptor (close-on-exec) on which MEMSLUICE_IOC_REQUEST_STATUS and _CANCEL work and which
+ * polls readable when the request has ended. Closing the last descriptor cancels the request.
+ */
+enum memsluice_migrate_kind {
+	MEMSLUICE_MIGRATE_RANGE = 0,
+	MEMSLUICE_MIGRATE_ADDRESSES = 1,
+	MEMSLUICE_MIGRATE_TENANT_NODE = 2,
+};
+
+#define MEMSLUICE_MIGRATE_ASYNC (1U << 0)
+/* Move pages that other processes map as well. Needs CAP_SYS_NICE, as MPOL_MF_MOVE_ALL does. */
+#define MEMSLUICE_MIGRATE_ALL_MAPPINGS (1U << 1)
+
+#define MEMSLUICE_ADDRESSES_MAX (1U << 20)
+
+struct memsluice_request_status {
+	__u32 size;
+	__u32 state; /* enum memsluice_request_state */
+	__u64 id;
+	__s32 error; /* negative errno with which it ended, 0 if none */
+	__u32 reserved;
+	__u64 total_pages; /* pages that will be looked at: an estimate until it has ended */
+	__u64 seen_pages; /* looked at so far */
+	__u64 moved_pages;
+	__u64 already_there_pages;
+	__u64 refused_pages[MEMSLUICE_REFUSALS_ROOM]; /* by enum memsluice_refusal */
+};
+
+enum memsluice_request_state {
+	MEMSLUICE_REQUEST_RUNNING = 0,
+	MEMSLUICE_REQUEST_DONE = 1,
+	MEMSLUICE_REQUEST_CANCELLED = 2,
+	MEMSLUICE_REQUEST_FAILED = 3,
+};
+
+struct memsluice_migrate {
+	__u32 size;
+	__u32 kind; /* enum memsluice_migrate_kind */
+	__u32 flags; /* MEMSLUICE_MIGRATE_* */
+	__s32 pidfd; /* RANGE, ADDRESSES; otherwise -1 */
+	__u64 cgroup_id; /* TENANT_NODE; otherwise 0 */
+	__s32 source_node; /* TENANT_NODE; RANGE and ADDRESSES: -1, any node */
+	__s32 target_node;
+	__u64 address; /* RANGE: page-aligned start. ADDRESSES: pointer to __u64[count] */
+	__u64 length; /* RANGE: bytes, a multiple of the page size. ADDRESSES: count */
+	/*
+	 * ADDRESSES: 0, or pointer to __s32[count]: the node the page is on afterwards, or
+	 * -1 - refusal. Only without ASYNC.
+	 */
+	__u64 results;
+	__u64 status; /* 0, or pointer to a struct memsluice_request_status with its size set */
+};
+
+#define MEMSLUICE_IOC_VERSION _IO(MEMSLUICE_IOC_TYPE, 0x00) /* memsluice_version */
+#define MEMSLUICE_IOC_TENANT_SET _IO(MEMSLUICE_IOC_TYPE, 0x10) /* memsluice_tenant_set */
+#define MEMSLUICE_IOC_TENANT_CLEAR _IO(MEMSLUICE_IOC_TYPE, 0x11) /* memsluice_tenant_clear */
+#define MEMSLUICE_IOC_TENANT_LIST _IO(MEMSLUICE_IOC_TYPE, 0x12) /* memsluice_tenant_list */
+#define MEMSLUICE_IOC_TENANT_STATUS _IO(MEMSLUICE_IOC_TYPE, 0x13) /* memsluice_tenant_status */
+#define MEMSLUICE_IOC_MIGRATE _IO(MEMSLUICE_IOC_TYPE, 0x20) /* memsluice_migrate */
+#define MEMSLUICE_IOC_REQUEST_STATUS _IO(MEMSLUICE_IOC_TYPE, 0x21) /* memsluice_request_status */
+#define MEMSLUICE_IOC_REQUEST_CANCEL _IO(MEMSLUICE_IOC_TYPE, 0x22) /* no argument */
+
+#endif
