@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Builds kernel modules inside the private root, from a copy of their sources."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from . import host, root
+from .errors import TestbedError
+from .kernels import Kernel
+from .paths import MODULES, PROJECT, ROOT, locked
+
+SOURCES = ("Kbuild", "kernel", "include")
+BUILT = ("*.o", "*.ko", "*.mod", "*.mod.c", ".*.cmd", "Module.symvers", "modules.order", ".tmp_*")
+
+
+def build(kernel: Kernel, directory: Path = PROJECT, arguments: tuple[str, ...] = ()) -> list[Path]:
+    """Builds the modules of DIRECTORY; their files come to build/testbed/modules/VERSION."""
+    directory = directory.resolve()
+    if not (directory / "Kbuild").exists() and not (directory / "Makefile").exists():
+        raise TestbedError(f"{directory}: neither a Kbuild nor a Makefile is there")
+    root.ensure()
+    host.require_packages(["rsync"])
+    output = MODULES / kernel.version
+    copy = output / ".build" / (directory.name if directory != PROJECT else "memsluice")
+    with locked("modules"):
+        copy.mkdir(parents=True, exist_ok=True)
+        _copy_sources(directory, copy)
+        _make(kernel, directory, copy, arguments)
+        # make's own list: a module that is gone from the sources may still lie in the copy.
+        order = (copy / "modules.order").read_text().split() if (copy / "modules.order").exists() else []
+        return [Path(shutil.copy2((copy / name).with_suffix(".ko"), output)) for name in order]
+
+
+def _copy_sources(directory: Path, copy: Path) -> None:
+    names = SOURCES if directory == PROJECT else (".",)
+    # What make left in the copy is protected, so that an unchanged file is not built again.
+    excludes = [f"--exclude={pattern}" for pattern in BUILT]
+    present = [f"{directory}/./{name}" for name in names if (directory / name).exists()]
+    subprocess.run(["rsync", "-aR", "--delete", *excludes, *present, f"{copy}/"], check=True)
+
+
+def _make(kernel: Kernel, directory: Path, copy: Path, arguments: tuple[str, ...]) -> None:
+    # Mounted where the sources lie, so that the compiler's messages name the real files.
+    script = (
+        'mkdir -p "$1$3" && mount --bind "$2" "$1$3" && mount -t proc proc "$1/proc" && '
+        'mount --bind /dev "$1/dev" && root=$1 && shift 2 && exec env -i PATH=/usr/bin:/usr/sbin '
+        'LC_ALL=C chroot "$root" make -j2 -C "/lib/modules/$2/build" M="$1" "${@:3}"'
+    )
+    command = ["unshare", "-m", "bash", "-c", script, "build"]
+    command += [ROOT, copy, directory, kernel.version]
+    # The headers' vmlinux is only a BTF section, and the tool that adds a module's crashes on it.
+    command += ["CONFIG_DEBUG_INFO_BTF_MODULES=", *arguments]
+    if subprocess.run(command, stdin=subprocess.DEVNULL).returncode:
+        raise TestbedError(f"{directory}: the modules do not build for kernel {kernel.version}")
