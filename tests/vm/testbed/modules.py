@@ -28,8 +28,11 @@ def build(kernel: Kernel, directory: Path = PROJECT, arguments: tuple[str, ...] 
         _copy_sources(directory, copy)
         _make(kernel, directory, copy, arguments)
         # make's own list: a module that is gone from the sources may still lie in the copy.
-        order = (copy / "modules.order").read_text().split() if (copy / "modules.order").exists() else []
-        return [Path(shutil.copy2((copy / name).with_suffix(".ko"), output)) for name in order]
+        order = copy / "modules.order"
+        names = order.read_text().split() if order.exists() else []
+        # Absolute or relative, by the kernel's version.
+        modules = [copy / (directory / name).relative_to(directory) for name in names]
+        return [Path(shutil.copy2(path.with_suffix(".ko"), output)) for path in modules]
 
 
 def _copy_sources(directory: Path, copy: Path) -> None:
