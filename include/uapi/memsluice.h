@@ -86,8 +86,9 @@ enum memsluice_refusal {
 	MEMSLUICE_REFUSED_NO_MEMORY = 6, /* no free memory on the target node */
 	MEMSLUICE_REFUSED_SHARED = 7, /* mapped by other processes too, and ALL_MAPPINGS not asked */
 	MEMSLUICE_REFUSED_FAILED = 8, /* the kernel's migration gave up for another reason */
+	MEMSLUICE_REFUSED_NOT_ALLOWED = 9, /* the process's cpuset has no node to move it to */
 };
-#define MEMSLUICE_REFUSALS 9
+#define MEMSLUICE_REFUSALS 10
 #define MEMSLUICE_REFUSALS_ROOM 16
 
 #define MEMSLUICE_BINS 16
