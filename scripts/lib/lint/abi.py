@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the module shows to the outside is documented in docs/abi, and the other way round."""
+
+import re
+
+from .tree import NotApplicable, Tree
+
+SYSFS_CODE = "kernel/abi/sysfs.c"
+SYSFS_PAGE = "docs/abi/sysfs-kernel-memsluice"
+SYSFS_FIELDS = ("What", "Date", "KernelVersion", "Contact", "Description")
+IOCTL_CODE = "include/uapi/memsluice.h"
+IOCTL_PAGE = "docs/abi/ioctl.md"
+
+
+def _read(tree: Tree, name: str) -> str:
+    path = tree.root / name
+    if not path.exists():
+        raise NotApplicable(f"there is no {name}")
+    return path.read_text()
+
+
+def _differences(code: set[str], page: set[str], code_name: str, page_name: str) -> list[str]:
+    missing = [f"{page_name}: {name} is not documented" for name in sorted(code - page)]
+    stale = [f"{code_name}: has no {name}, which is documented" for name in sorted(page - code)]
+    return missing + stale
+
+
+def sysfs(tree: Tree) -> list[str]:
+    code = set(re.findall(r"__ATTR\w*\((\w+)", _read(tree, SYSFS_CODE)))
+    entries = re.split(r"\n(?=What:)", _read(tree, SYSFS_PAGE).strip())
+    page = {entry.splitlines()[0].rsplit("/", 1)[-1] for entry in entries}
+    incomplete = [
+        f"{SYSFS_PAGE}: {entry.splitlines()[0]}: no line {field}:"
+        for entry in entries
+        for field in SYSFS_FIELDS
+        if not re.search(rf"^{field}:\s*\S", entry, re.M)
+    ]
+    return incomplete + _differences(code, page, SYSFS_CODE, SYSFS_PAGE)
+
+
+def ioctl(tree: Tree) -> list[str]:
+    code = set(re.findall(r"^#define (MEMSLUICE_IOC_\w+) _IO", _read(tree, IOCTL_CODE), re.M))
+    page = set(re.findall(r"MEMSLUICE_IOC_\w+", _read(tree, IOCTL_PAGE)))
+    return _differences(code, page, IOCTL_CODE, IOCTL_PAGE)

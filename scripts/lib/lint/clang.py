@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0
+import hashlib
+import json
+import re
+import subprocess
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from .tree import CXX, NotApplicable, Tree
+
+JOBS = 2
+FORMAT_FINDING = re.compile(r"(.*?):(\d+):\d+: error: ")
+
+
+def format_(tree: Tree) -> list[str]:
+    """Each file by the .clang-format of its folder or the nearest one above."""
+    files = tree.with_suffix(*CXX)
+    report = tree.run("clang-format", "--dry-run", "--Werror", *files) if files else []
+    places = [match for line in report if (match := FORMAT_FINDING.match(line))]
+    lines = Counter((match[1], match[2]) for match in places)
+    files_found = Counter(file for file, _ in lines)
+    return [
+        f"{tree.name(Path(file))}: {count} lines; clang-format -i mends them"
+        for file, count in files_found.items()
+    ]
+
+
+def tidy(tree: Tree) -> list[str]:
+    """What was clean stays so until it, what it includes, its flags or the rules change."""
+    release = tree.build / "release"
+    database = release / "compile_commands.json"
+    if not database.exists():
+        raise NotApplicable("not configured: cmake --preset release")
+    ours = set(tree.files)
+    units = [unit for unit in json.loads(database.read_text()) if Path(unit["file"]) in ours]
+    clean = tree.build / "lint/tidy"
+    clean.mkdir(parents=True, exist_ok=True)
+    headers = _included_headers(release, ours)
+    keys = {unit["file"]: _key(tree, unit, headers) for unit in units}
+    due = [file for file, key in keys.items() if not (clean / key).exists()]
+    with ThreadPoolExecutor(JOBS) as pool:
+        results = list(pool.map(lambda file: _tidy_one(tree, release, file), due))
+    for file, findings in zip(due, results, strict=True):
+        if not findings:
+            (clean / keys[file]).touch()
+    # A header's findings come once for each file that includes it.
+    return list(dict.fromkeys(line for findings in results for line in findings))
+
+
+def _tidy_one(tree: Tree, release: Path, file: str) -> list[str]:
+    rules = f"--config-file={tree.root / '.clang-tidy'}"
+    command = ["clang-tidy", "--quiet", "-p", str(release), rules, file]
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if result.returncode and not result.stdout:
+        return [f"{file}: {result.stderr.strip()}"]
+    return result.stdout.replace(f"{tree.root}/", "").splitlines()
+
+
+def _included_headers(release: Path, ours: set[Path]) -> dict[str, list[Path]]:
+    """By object file, as the last build saw it; a file that was never built has none."""
+    output = subprocess.run(
+        ["ninja", "-C", release, "-t", "deps"], stdout=subprocess.PIPE, text=True
+    ).stdout
+    headers: dict[str, list[Path]] = {}
+    for block in output.split("\n\n"):
+        lines = block.splitlines()
+        if match := re.match(r"(\S+): #deps", lines[0] if lines else ""):
+            paths = [(release / line.strip()).resolve() for line in lines[1:]]
+            headers[match[1]] = [path for path in paths if path in ours]
+    return headers
+
+
+def _key(tree: Tree, unit: dict[str, str], headers: dict[str, list[Path]]) -> str:
+    digest = hashlib.sha256(unit["command"].encode())
+    files = [tree.root / ".clang-tidy", Path(unit["file"])]
+    for file in files + sorted(headers.get(unit.get("output", ""), [])):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The command scripts/test."""
+
+import argparse
+import re
+import sys
+import time
+from pathlib import Path
+
+from outcome import FAILED, PASSED, SKIPPED, Outcome
+from steps import Steps
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGS = ROOT / "build/test"
+PYTHON = "/usr/bin/python3"
+ALL_MINUTES = 85  # CI kills at 90, and says less
+TEST_SECONDS = 600
+FUZZ_SECONDS, LONG_FUZZ_SECONDS = 5, 600
+OUR_WARNING = re.compile(
+    rf"({re.escape(str(ROOT))}/|kernel/|include/uapi/).*: warning: |WARNING: modpost: "
+)
+NO_TESTS = 5  # pytest's exit status when the pattern names none of its tests
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="scripts/test",
+        description="Installs what is missing, builds everything and runs every test. The last "
+        "line counts them; the exit status is 0 if none failed and at least one ran. "
+        "Logs are kept in build/test.",
+    )
+    parser.add_argument("pattern", nargs="?", default="", help="only tests with this in their name")
+    parser.add_argument("--quick", action="store_true", help="without VMs and sanitizers")
+    parser.add_argument(
+        "--debug-kernel", action="store_true", help="only VM tests, on a kernel that checks itself"
+    )
+    parser.add_argument(
+        "--long-fuzz",
+        action="store_true",
+        help=f"let every fuzz test run for {LONG_FUZZ_SECONDS} s instead of {FUZZ_SECONDS} s",
+    )
+    return parser.parse_args()
+
+
+def build(steps: Steps, preset: str) -> bool:
+    return steps.run(f"configure {preset}", ["cmake", "--preset", preset], 300) and steps.run(
+        f"build {preset}", ["cmake", "--build", "--preset", preset], 1800
+    )
+
+
+def unit_tests(steps: Steps, preset: str, pattern: str, fuzz_seconds: int) -> None:
+    junit = LOGS / f"{preset}.xml"
+    command = ["ctest", "--preset", preset, "-j2", "--output-junit", junit]
+    # Fuzz tests know their own time; the limit is for those that hang.
+    command += ["--timeout", str(TEST_SECONDS + fuzz_seconds)]
+    if pattern:
+        command += ["-R", re.escape(pattern)]
+    steps.run_tests(preset, command, junit, 3600)
+
+
+def pytest(steps: Steps, name: str, where: list[str], pattern: str, limit_s: int) -> None:
+    junit = LOGS / f"{name}.xml"
+    command = [PYTHON, "-m", "pytest", "-v", f"--timeout={TEST_SECONDS}", f"--junitxml={junit}"]
+    if pattern:
+        command += ["-k", pattern]
+    steps.run_tests(name, command + where, junit, limit_s, stream=True, also_good=[NO_TESTS])
+
+
+def lint(steps: Steps, pattern: str) -> None:
+    junit = LOGS / "lint.xml"
+    command = ["scripts/lint", "--junitxml", str(junit)]
+    steps.run_tests("lint", command + ([pattern] if pattern else []), junit, 1800)
+
+
+def build_module(steps: Steps) -> None:
+    """With every warning that the kernel's build knows; one in our files is a failed test."""
+    # What is already built would be silent about its warnings.
+    clean = ["scripts/testbed", "build-module", "clean"]
+    command = ["scripts/testbed", "build-module", "W=1", "C=1"]
+    if not steps.run("module clean", clean, 1800) or not steps.run("module build", command, 600):
+        return
+    log = steps.log("module build").read_text(errors="replace").splitlines()
+    warnings = [line for line in log if OUR_WARNING.match(line)]
+    status = FAILED if warnings else PASSED
+    steps.outcomes.append(Outcome("module: no warnings", status, "\n".join(warnings)))
+
+
+def report(steps: Steps) -> int:
+    for name, seconds in steps.seconds.items():
+        print(f"{seconds:7.0f} s  {name}")
+    by_status = {
+        status: [outcome for outcome in steps.outcomes if outcome.status == status]
+        for status in (PASSED, FAILED, SKIPPED)
+    }
+    for outcome in by_status[SKIPPED]:
+        print(f"SKIPPED {outcome.name}: {outcome.detail}")
+    for outcome in by_status[FAILED]:
+        print(f"FAILED {outcome.name}\n    " + outcome.detail.replace("\n", "\n    "))
+    for outcome in by_status[FAILED]:
+        print(f"FAILED {outcome.name}")
+    print(", ".join(f"{len(outcomes)} {status}" for status, outcomes in by_status.items()))
+    return 0 if by_status[PASSED] and not by_status[FAILED] else 1
+
+
+def run(steps: Steps, options: argparse.Namespace, fuzz_seconds: int) -> None:
+    if not steps.run("setup", ["scripts/setup"], 1200):
+        return
+    built = build(steps, "release")
+    if options.debug_kernel:
+        command = ["scripts/testbed", "debug-kernel"]
+        if built and steps.run("debug kernel", command, 3600, stream=True):
+            pytest(steps, "vm", ["tests/vm", "--kernel=debug"], options.pattern, 5000)
+        return
+    if built:
+        unit_tests(steps, "release", options.pattern, fuzz_seconds)
+    pytest(steps, "host", ["tests", "--ignore=tests/vm"], options.pattern, 600)
+    lint(steps, options.pattern)
+    if options.quick:
+        return
+    if build(steps, "debug"):
+        unit_tests(steps, "debug", options.pattern, fuzz_seconds)
+    build_module(steps)
+    if built:
+        pytest(steps, "vm", ["tests/vm"], options.pattern, 3600)
+
+
+def main() -> int:
+    options = arguments()
+    LOGS.mkdir(parents=True, exist_ok=True)
+    fuzz_seconds = LONG_FUZZ_SECONDS if options.long_fuzz else FUZZ_SECONDS
+    deadline = time.monotonic() + (24 * 60 if options.long_fuzz else ALL_MINUTES) * 60
+    environment = {"MEMSLUICE_FUZZ_SECONDS": str(fuzz_seconds)}
+    steps = Steps(ROOT, LOGS, deadline, environment)
+    run(steps, options, fuzz_seconds)
+    return report(steps)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0
+import time
+from pathlib import Path
+
+import pytest
+from outcome import FAILED, PASSED, SKIPPED, Outcome, read_junit, write_junit
+from steps import Steps
+
+
+@pytest.fixture
+def steps(tmp_path: Path) -> Steps:
+    return Steps(tmp_path, tmp_path, deadline=time.monotonic() + 60, stop_s=1)
+
+
+def test_a_failing_command_is_a_failed_test_with_its_output(steps: Steps) -> None:
+    assert steps.run("good", ["true"], 10)
+    assert not steps.run("bad", ["sh", "-c", "echo why; exit 3"], 10)
+    assert steps.outcomes == [Outcome("bad", FAILED, "exit status 3\nwhy")]
+
+
+def test_a_hanging_command_is_killed_with_its_children(steps: Steps, tmp_path: Path) -> None:
+    script = "trap '' INT; sleep 600 & echo $! > child; wait"
+    assert not steps.run("hangs", ["bash", "-c", script], 1)
+    assert steps.outcomes[0].detail.startswith("killed: not finished after 1 s")
+    child = Path("/proc") / (tmp_path / "child").read_text().strip() / "stat"
+    assert not child.exists() or child.read_text().rsplit(") ", 1)[1].startswith("Z")
+
+
+def test_nothing_starts_after_the_deadline(tmp_path: Path) -> None:
+    steps = Steps(tmp_path, tmp_path, deadline=time.monotonic())
+    assert not steps.run("late", ["touch", "started"], 10)
+    assert not (tmp_path / "started").exists()
+
+
+def test_a_runner_that_dies_without_a_report_is_a_failure(steps: Steps, tmp_path: Path) -> None:
+    steps.run_tests("runner", ["false"], tmp_path / "none.xml", 10)
+    assert [outcome.status for outcome in steps.outcomes] == [FAILED]
+
+
+def test_a_report_of_the_last_run_does_not_count(steps: Steps, tmp_path: Path) -> None:
+    report = tmp_path / "old.xml"
+    write_junit(report, [Outcome("old", PASSED)])
+    steps.run_tests("runner", ["true"], report, 10)
+    assert steps.outcomes == []
+
+
+def test_junit_keeps_outcomes(tmp_path: Path) -> None:
+    outcomes = [
+        Outcome("a", PASSED),
+        Outcome("b", FAILED, "because\nof this"),
+        Outcome("c", SKIPPED, "no such device"),
+    ]
+    write_junit(tmp_path / "x.xml", outcomes)
+    assert read_junit(tmp_path / "x.xml", "p") == [
+        Outcome(f"p: {outcome.name}", outcome.status, outcome.detail) for outcome in outcomes
+    ]
+
+
+def test_ctest_report(tmp_path: Path) -> None:
+    (tmp_path / "x.xml").write_text(
+        """<testsuite>
+        <testcase name="a" classname="a" status="run"><system-out>fine</system-out></testcase>
+        <testcase name="b" classname="b" status="fail">
+          <failure message="Failed"/><system-out>1 != 2</system-out></testcase>
+        <testcase name="c" classname="c" status="notrun">
+          <skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/></testcase>
+        </testsuite>"""
+    )
+    assert read_junit(tmp_path / "x.xml", "p") == [
+        Outcome("p: a", PASSED),
+        Outcome("p: b", FAILED, "Failed\n1 != 2"),
+        Outcome("p: c", SKIPPED, "SKIP_REGULAR_EXPRESSION_MATCHED"),
+    ]
