@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "daemon/host/fake_module.h"
+
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+namespace memsluice {
+namespace {
+
+class FakeRequest : public MigrationRequest {
+ public:
+  FakeRequest(FakeModule& module, std::shared_ptr<FakeModule::Request> request)
+      : module_(module), request_(std::move(request)) {}
+  ~FakeRequest() override { request_->open = false; }
+
+  int fd() const override { return request_->ended.get(); }
+  Result<memsluice_request_status> status() override { return request_->status; }
+  Result<void> cancel() override {
+    if (request_->status.state == MEMSLUICE_REQUEST_RUNNING)
+      module_.end_request(request_->status.id, MEMSLUICE_REQUEST_CANCELLED);
+    return {};
+  }
+
+ private:
+  FakeModule& module_;
+  std::shared_ptr<FakeModule::Request> request_;
+};
+
+}  // namespace
+
+void FakeModule::unload() {
+  loaded_ = false;
+  tenants_.clear();
+}
+
+void FakeModule::load() {
+  loaded_ = true;
+  instance_++;
+}
+
+void FakeModule::end_request(uint64_t id, memsluice_request_state state, int os_error) {
+  Request& request = *requests_.at(id);
+  request.status.state = state;
+  request.status.error = -os_error;
+  request.status.seen_pages = request.status.total_pages;
+  ::eventfd_write(request.ended.get(), 1);
+}
+
+Result<void> FakeModule::enter(const std::string& call) {
+  if (!loaded_)
+    return Error{.code = ErrorCode::kUnavailable,
+                 .object = "/dev/memsluice",
+                 .message = "the module is not loaded: open: No such file or directory",
+                 .hint = "load it: modprobe memsluice",
+                 .os_error = ENOENT};
+  if (auto& faults = faults_[call]; !faults.empty()) {
+    int os_error = faults.front();
+    faults.erase(faults.begin());
+    return errno_error(os_error, call, {});
+  }
+  return {};
+}
+
+Result<ModuleInfo> FakeModule::info() {
+  if (auto entered = enter("info"); !entered.ok()) return entered.error();
+  return ModuleInfo{.release = "1.2.3",
+                    .abi_version = MEMSLUICE_ABI_VERSION,
+                    .features = MEMSLUICE_FEATURE_MIGRATE | MEMSLUICE_FEATURE_TIERING,
+                    .instance = instance_};
+}
+
+Result<uint64_t> FakeModule::tenant_set(const Fd& cgroup, const Policy& policy) {
+  if (auto entered = enter("tenant_set"); !entered.ok()) return entered.error();
+  struct stat status;
+  if (::fstat(cgroup.get(), &status) != 0) return errno_error(EBADF, "tenant_set", {});
+  if (policy.promote_mib_per_s > MEMSLUICE_MIB_PER_S_MAX ||
+      policy.demote_mib_per_s > MEMSLUICE_MIB_PER_S_MAX)
+    return errno_error(EINVAL, "tenant_set", {});
+  tenants_[status.st_ino] = policy;
+  changes_++;
+  return status.st_ino;
+}
+
+Result<void> FakeModule::tenant_clear(uint64_t cgroup_id) {
+  if (auto entered = enter("tenant_clear"); !entered.ok()) return entered.error();
+  if (tenants_.erase(cgroup_id) == 0) return errno_error(ENOENT, "tenant_clear", {});
+  changes_++;
+  return {};
+}
+
+Result<std::vector<uint64_t>> FakeModule::tenant_list() {
+  if (auto entered = enter("tenant_list"); !entered.ok()) return entered.error();
+  std::vector<uint64_t> ids;
+  for (const auto& [id, policy] : tenants_) ids.push_back(id);
+  return ids;
+}
+
+Result<memsluice_tenant_status> FakeModule::tenant_status(uint64_t cgroup_id) {
+  if (auto entered = enter("tenant_status"); !entered.ok()) return entered.error();
+  auto tenant = tenants_.find(cgroup_id);
+  if (tenant == tenants_.end()) return errno_error(ENOENT, "tenant_status", {});
+  memsluice_tenant_status status = {};
+  status.size = sizeof(status);
+  status.cgroup_id = cgroup_id;
+  status.policy = to_kernel(tenant->second);
+  status.fast_bytes = 4096;
+  status.refused_pages[MEMSLUICE_REFUSED_PINNED] = 3;
+  status.slow_histogram_pages[2] = 5;
+  status.cold_bin = MEMSLUICE_BINS;
+  return status;
+}
+
+Result<std::unique_ptr<MigrationRequest>> FakeModule::migrate(const Migration& migration) {
+  if (auto entered = enter("migrate"); !entered.ok()) return entered.error();
+  if (migration.pidfd < 0 && !tenants_.contains(migration.cgroup_id))
+    return errno_error(ENOENT, "migrate", {});
+  auto request = std::make_shared<Request>();
+  request->migration = migration;
+  request->ended = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  request->status.size = sizeof(request->status);
+  request->status.id = requests_.size() + 1;
+  request->status.total_pages = 100;
+  requests_[request->status.id] = request;
+  return std::unique_ptr<MigrationRequest>(new FakeRequest(*this, std::move(request)));
+}
+
+}  // namespace memsluice

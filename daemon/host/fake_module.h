@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/host/kernel_module.h"
+
+namespace memsluice {
+
+// The module in memory, for tests: same rules and same errors as the real one, and faults on order.
+class FakeModule : public Module {
+ public:
+  struct Request {
+    Migration migration;
+    memsluice_request_status status = {};
+    Fd ended;  // becomes readable when the request has ended
+    bool open = true;
+  };
+
+  void unload();
+  void load();
+  void drop_tenant(uint64_t cgroup_id) { tenants_.erase(cgroup_id); }
+  // As if another program had set it.
+  void put_tenant(uint64_t cgroup_id, const Policy& policy) { tenants_[cgroup_id] = policy; }
+  // The next call of this name fails so: "tenant_set", "tenant_clear", "migrate", ...
+  void fail_next(const std::string& call, int os_error) { faults_[call].push_back(os_error); }
+  void end_request(uint64_t id, memsluice_request_state state, int os_error = 0);
+
+  const std::map<uint64_t, Policy>& tenants() const { return tenants_; }
+  const std::map<uint64_t, std::shared_ptr<Request>>& requests() const { return requests_; }
+  // tenant_set and tenant_clear that came through.
+  int changes() const { return changes_; }
+
+  Result<ModuleInfo> info() override;
+  Result<uint64_t> tenant_set(const Fd& cgroup, const Policy& policy) override;
+  Result<void> tenant_clear(uint64_t cgroup_id) override;
+  Result<std::vector<uint64_t>> tenant_list() override;
+  Result<memsluice_tenant_status> tenant_status(uint64_t cgroup_id) override;
+  Result<std::unique_ptr<MigrationRequest>> migrate(const Migration& migration) override;
+
+ private:
+  Result<void> enter(const std::string& call);
+
+  bool loaded_ = true;
+  uint64_t instance_ = 1;
+  int changes_ = 0;
+  std::map<uint64_t, Policy> tenants_;
+  std::map<uint64_t, std::shared_ptr<Request>> requests_;
+  std::map<std::string, std::vector<int>> faults_;
+};
+
+}  // namespace memsluice

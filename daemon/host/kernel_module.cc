@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "daemon/host/kernel_module.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace memsluice {
+namespace {
+
+constexpr std::array kFeatureNames = {
+    std::pair{MEMSLUICE_FEATURE_MIGRATE, "migrate"},
+    std::pair{MEMSLUICE_FEATURE_MIGRATE_TENANT, "migrate_tenant"},
+    std::pair{MEMSLUICE_FEATURE_HOTNESS_SCAN, "hotness_scan"},
+    std::pair{MEMSLUICE_FEATURE_HOTNESS_SECONDARY, "hotness_secondary"},
+    std::pair{MEMSLUICE_FEATURE_TIERING, "tiering"},
+    std::pair{MEMSLUICE_FEATURE_TENANT_EVENTS, "tenant_events"},
+};
+
+constexpr std::array<const char*, MEMSLUICE_REFUSALS> kRefusalNames = {
+    "absent",  "pinned",    "busy",   "writeback", "unmovable",
+    "hugetlb", "no_memory", "shared", "failed",    "not_allowed"};
+
+Error not_loaded(const std::string& device, int os_error) {
+  return {.code = ErrorCode::kUnavailable,
+          .object = device,
+          .message = fmt::format("the module is not loaded: open: {}", std::strerror(os_error)),
+          .hint = "load it: modprobe memsluice",
+          .os_error = os_error};
+}
+
+Error ioctl_error(int os_error, const char* name) {
+  Error error = errno_error(os_error, name, {});
+  switch (os_error) {
+    case ENOTTY:
+    case E2BIG:
+      error.code = ErrorCode::kUnavailable;
+      error.hint =
+          "the module that is loaded is older than this daemon: load the one of its release";
+      break;
+    case EOPNOTSUPP:
+    case ENOSYS:
+      error.code = ErrorCode::kUnavailable;
+      error.hint = "the module cannot do this on this kernel: its log says why (dmesg)";
+      break;
+    case EPERM:
+      error.hint = "the daemon needs CAP_SYS_ADMIN, CAP_SYS_NICE and CAP_SYS_PTRACE";
+      break;
+    default:
+      break;
+  }
+  return error;
+}
+
+// The structure's name in the message is the call's, in small letters.
+template <typename Argument>
+Result<int> call(const Fd& fd, unsigned long number, const char* name, Argument* argument) {
+  int result = ::ioctl(fd.get(), number, argument);
+  if (result < 0) return ioctl_error(errno, name);
+  return result;
+}
+
+class KernelMigrationRequest : public MigrationRequest {
+ public:
+  explicit KernelMigrationRequest(Fd fd) : fd_(std::move(fd)) {}
+
+  int fd() const override { return fd_.get(); }
+
+  Result<memsluice_request_status> status() override {
+    memsluice_request_status status = {};
+    status.size = sizeof(status);
+    auto called = call(fd_, MEMSLUICE_IOC_REQUEST_STATUS, "request status", &status);
+    if (!called.ok()) return std::move(called).error();
+    return status;
+  }
+
+  Result<void> cancel() override {
+    auto called = call<void>(fd_, MEMSLUICE_IOC_REQUEST_CANCEL, "request cancel", nullptr);
+    if (!called.ok()) return std::move(called).error();
+    return {};
+  }
+
+ private:
+  Fd fd_;
+};
+
+class KernelModule : public Module {
+ public:
+  explicit KernelModule(std::string device) : device_(std::move(device)) {}
+
+  Result<ModuleInfo> info() override {
+    auto fd = open_device();
+    if (!fd.ok()) return std::move(fd).error();
+    memsluice_version version = {};
+    version.size = sizeof(version);
+    auto called = call(*fd, MEMSLUICE_IOC_VERSION, "version", &version);
+    if (!called.ok()) return std::move(called).error();
+    if (version.abi_version != MEMSLUICE_ABI_VERSION)
+      return Error{.code = ErrorCode::kUnavailable,
+                   .object = device_,
+                   .message = fmt::format("the module speaks version {} of the ABI, this daemon {}",
+                                          version.abi_version, MEMSLUICE_ABI_VERSION),
+                   .hint = "install both from the same release"};
+    struct stat status;
+    // devtmpfs makes a new node, with a new inode number, each time the module is loaded.
+    if (::fstat(fd->get(), &status) != 0) return errno_error(errno, "fstat", device_);
+    return ModuleInfo{
+        .release = std::string(version.release, strnlen(version.release, sizeof(version.release))),
+        .abi_version = version.abi_version,
+        .features = version.features,
+        .instance = status.st_ino};
+  }
+
+  Result<uint64_t> tenant_set(const Fd& cgroup, const Policy& policy) override {
+    memsluice_tenant_set set = {};
+    set.cgroup_fd = cgroup.get();
+    set.policy = to_kernel(policy);
+    auto called = open_and_call(MEMSLUICE_IOC_TENANT_SET, "tenant set", set);
+    if (!called.ok()) return std::move(called).error();
+    return set.cgroup_id;
+  }
+
+  Result<void> tenant_clear(uint64_t cgroup_id) override {
+    memsluice_tenant_clear clear = {};
+    clear.cgroup_id = cgroup_id;
+    auto called = open_and_call(MEMSLUICE_IOC_TENANT_CLEAR, "tenant clear", clear);
+    if (!called.ok()) return std::move(called).error();
+    return {};
+  }
+
+  Result<std::vector<uint64_t>> tenant_list() override {
+    std::vector<uint64_t> ids(64);
+    for (;;) {
+      memsluice_tenant_list list = {};
+      list.capacity = static_cast<uint32_t>(ids.size());
+      list.ids = reinterpret_cast<uint64_t>(ids.data());
+      auto called = open_and_call(MEMSLUICE_IOC_TENANT_LIST, "tenant list", list);
+      if (!called.ok()) return std::move(called).error();
+      const bool complete = list.count <= ids.size();
+      ids.resize(list.count);
+      if (complete) return ids;
+    }
+  }
+
+  Result<memsluice_tenant_status> tenant_status(uint64_t cgroup_id) override {
+    memsluice_tenant_status status = {};
+    status.cgroup_id = cgroup_id;
+    auto called = open_and_call(MEMSLUICE_IOC_TENANT_STATUS, "tenant status", status);
+    if (!called.ok()) return std::move(called).error();
+    return status;
+  }
+
+  Result<std::unique_ptr<MigrationRequest>> migrate(const Migration& migration) override {
+    const bool of_process = migration.pidfd >= 0;
+    memsluice_migrate migrate = {};
+    migrate.kind = of_process ? MEMSLUICE_MIGRATE_RANGE : MEMSLUICE_MIGRATE_TENANT_NODE;
+    migrate.flags = MEMSLUICE_MIGRATE_ASYNC;
+    if (migration.all_mappings) migrate.flags |= MEMSLUICE_MIGRATE_ALL_MAPPINGS;
+    migrate.pidfd = migration.pidfd;
+    migrate.cgroup_id = migration.cgroup_id;
+    migrate.source_node = migration.source_node;
+    migrate.target_node = migration.target_node;
+    migrate.address = migration.address;
+    migrate.length = migration.length_bytes;
+    auto fd = open_and_call(MEMSLUICE_IOC_MIGRATE, "migrate", migrate);
+    if (!fd.ok()) return std::move(fd).error();
+    return std::unique_ptr<MigrationRequest>(new KernelMigrationRequest(Fd(*fd)));
+  }
+
+ private:
+  Result<Fd> open_device() const {
+    Fd fd(::open(device_.c_str(), O_RDWR | O_CLOEXEC));
+    if (fd.valid()) return fd;
+    if (errno == ENOENT || errno == ENXIO || errno == ENODEV) return not_loaded(device_, errno);
+    return errno_error(errno, "open", device_);
+  }
+
+  template <typename Argument>
+  Result<int> open_and_call(unsigned long number, const char* name, Argument& argument) const {
+    auto fd = open_device();
+    if (!fd.ok()) return std::move(fd).error();
+    argument.size = sizeof(argument);
+    return call(*fd, number, name, &argument);
+  }
+
+  std::string device_;
+};
+
+}  // namespace
+
+memsluice_policy to_kernel(const Policy& policy) {
+  memsluice_policy kernel = {};
+  kernel.flags = policy.tiering ? MEMSLUICE_POLICY_TIERING : 0;
+  kernel.promote_mib_per_s = policy.promote_mib_per_s;
+  kernel.demote_mib_per_s = policy.demote_mib_per_s;
+  kernel.fast_limit_bytes = policy.fast_limit_bytes;
+  return kernel;
+}
+
+Policy from_kernel(const memsluice_policy& policy) {
+  return {.tiering = (policy.flags & MEMSLUICE_POLICY_TIERING) != 0,
+          .fast_limit_bytes = policy.fast_limit_bytes,
+          .promote_mib_per_s = policy.promote_mib_per_s,
+          .demote_mib_per_s = policy.demote_mib_per_s};
+}
+
+std::vector<std::string> ModuleInfo::feature_names() const {
+  std::vector<std::string> names;
+  for (const auto& [bit, name] : kFeatureNames)
+    if (features & bit) names.emplace_back(name);
+  return names;
+}
+
+std::string refusal_name(size_t index) {
+  // A newer module may have reasons that this daemon has no name for.
+  return index < kRefusalNames.size() ? kRefusalNames[index] : fmt::format("reason_{}", index);
+}
+
+std::unique_ptr<Module> open_kernel_module(std::string device) {
+  return std::make_unique<KernelModule>(std::move(device));
+}
+
+}  // namespace memsluice

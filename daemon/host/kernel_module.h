@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/base/fd.h"
+#include "daemon/base/result.h"
+#include "uapi/memsluice.h"
+
+namespace memsluice {
+
+struct Policy {
+  bool tiering = true;
+  uint64_t fast_limit_bytes = MEMSLUICE_NO_LIMIT;
+  uint32_t promote_mib_per_s = 0;
+  uint32_t demote_mib_per_s = 0;
+
+  bool operator==(const Policy&) const = default;
+};
+
+memsluice_policy to_kernel(const Policy& policy);
+Policy from_kernel(const memsluice_policy& policy);
+
+struct ModuleInfo {
+  std::string release;
+  uint32_t abi_version = 0;
+  uint64_t features = 0;
+  // Another number each time the module is loaded: it then knows nothing of what it was told.
+  uint64_t instance = 0;
+
+  std::vector<std::string> feature_names() const;
+};
+
+struct Migration {
+  // A process's pages...
+  int pidfd = -1;
+  uint64_t address = 0;
+  uint64_t length_bytes = 0;
+  bool all_mappings = false;
+  // ... or, where there is no pidfd, what is charged to a cgroup on one node.
+  uint64_t cgroup_id = 0;
+  int source_node = -1;
+
+  int target_node = -1;
+};
+
+// Runs until it has ended or this object does, which cancels it.
+class MigrationRequest {
+ public:
+  virtual ~MigrationRequest() = default;
+  virtual int fd() const = 0;  // polls readable when the request has ended
+  virtual Result<memsluice_request_status> status() = 0;
+  virtual Result<void> cancel() = 0;
+};
+
+// The module, as include/uapi/memsluice.h has it. Every call finds out anew whether it is loaded
+// (else ErrorCode::kUnavailable) and keeps nothing open: the module can be unloaded at any time.
+class Module {
+ public:
+  virtual ~Module() = default;
+  virtual Result<ModuleInfo> info() = 0;
+  virtual Result<uint64_t> tenant_set(const Fd& cgroup, const Policy& policy) = 0;
+  virtual Result<void> tenant_clear(uint64_t cgroup_id) = 0;
+  virtual Result<std::vector<uint64_t>> tenant_list() = 0;
+  virtual Result<memsluice_tenant_status> tenant_status(uint64_t cgroup_id) = 0;
+  virtual Result<std::unique_ptr<MigrationRequest>> migrate(const Migration& migration) = 0;
+};
+
+std::unique_ptr<Module> open_kernel_module(std::string device);
+
+// The name of docs/api.md; `index` is an enum memsluice_refusal.
+std::string refusal_name(size_t index);
+
+}  // namespace memsluice
