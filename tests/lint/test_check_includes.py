@@ -12,7 +12,9 @@ GOOD = {
     "kernel/abi/chardev.c": '#include "chardev.h"\n#include "kernel/tier/threads.h"\n',
     "kernel/tier/threads.h": "",
     "kernel/tier/threads.c": '#include "kernel/hotness/scan.h"\n',
-    "kernel/hotness/scan.h": "",
+    "kernel/hotness/scan.h": '#include "kernel/tenant/tenant.h"\n',
+    "kernel/hotness/histogram.h": "",
+    "kernel/tenant/tenant.h": '#include "kernel/hotness/histogram.h"\n',
     "daemon/main.cc": '#include "daemon/api/server.h"\n',
     "daemon/api/server.h": '#include "daemon/base/result.h"\n',
     "daemon/base/result.h": "#include <string>\n",
@@ -37,6 +39,7 @@ def test_a_tree_that_keeps_the_directions(make_tree: MakeTree) -> None:
     [
         ("kernel/tier/threads.h", "kernel/abi/chardev.h", "is in a higher layer"),
         ("kernel/compat/symbols.h", "kernel/hotness/scan.h", "is in a higher layer"),
+        ("kernel/hotness/histogram.h", "kernel/tenant/tenant.h", "is in a higher layer"),
         ("kernel/tier/threads.h", "daemon/base/result.h", "is not for kernel/"),
         ("daemon/base/log.h", "daemon/api/server.h", "is in a higher layer"),
         ("daemon/base/log.h", "kernel/hotness/scan.h", "is not for daemon/"),
