@@ -16,6 +16,8 @@ KernelVersion:	6.12
 Contact:	somebody
 Description:	Between two scans.
 """
+PROJECT_1 = "project(memsluice VERSION 1.0)\n"
+SYSFS_CODE = "&scan_interval_ms_attribute.attr,\n"
 CASES: list[tuple[Callable[[Tree], list[str]], dict[str, str], dict[str, str]]] = [
     (sources.licence_lines, {"a.cc": LICENCE}, {"a.cc": "int a;\n"}),
     (sources.private_paths, {"a.txt": "in /home of it"}, {"a.txt": "x = /home/" + "me/a"}),
@@ -32,14 +34,14 @@ CASES: list[tuple[Callable[[Tree], list[str]], dict[str, str], dict[str, str]]] 
     ),
     (
         abi.sysfs,
-        {abi.SYSFS_CODE: "__ATTR_RW(scan_interval_ms);\n", abi.SYSFS_PAGE: SYSFS_ENTRY},
-        {abi.SYSFS_CODE: "__ATTR_RW(other);\n", abi.SYSFS_PAGE: SYSFS_ENTRY},
+        {abi.SYSFS_CODE: SYSFS_CODE, abi.SYSFS_PAGE: SYSFS_ENTRY},
+        {abi.SYSFS_CODE: "&other_attribute.attr,\n", abi.SYSFS_PAGE: SYSFS_ENTRY},
     ),
     (
         abi.sysfs,
-        {abi.SYSFS_CODE: "__ATTR_RW(scan_interval_ms);\n", abi.SYSFS_PAGE: SYSFS_ENTRY},
+        {abi.SYSFS_CODE: SYSFS_CODE, abi.SYSFS_PAGE: SYSFS_ENTRY},
         {
-            abi.SYSFS_CODE: "__ATTR_RW(scan_interval_ms);\n",
+            abi.SYSFS_CODE: SYSFS_CODE,
             abi.SYSFS_PAGE: SYSFS_ENTRY.replace("Contact:", "C:"),
         },
     ),
@@ -47,6 +49,11 @@ CASES: list[tuple[Callable[[Tree], list[str]], dict[str, str], dict[str, str]]] 
         abi.ioctl,
         {abi.IOCTL_CODE: "#define MEMSLUICE_IOC_A _IO(1, 2)\n", abi.IOCTL_PAGE: "MEMSLUICE_IOC_A"},
         {abi.IOCTL_CODE: "#define MEMSLUICE_IOC_A _IO(1, 2)\n", abi.IOCTL_PAGE: "MEMSLUICE_IOC_B"},
+    ),
+    (
+        abi.release,
+        {"CMakeLists.txt": PROJECT_1, abi.RELEASE_CODE: '#define MEMSLUICE_RELEASE "1.0"\n'},
+        {"CMakeLists.txt": PROJECT_1, abi.RELEASE_CODE: '#define MEMSLUICE_RELEASE "1.1"\n'},
     ),
     (
         clang.format_,

@@ -8,6 +8,7 @@ from .tree import NotApplicable, Tree
 SYSFS_CODE = "kernel/abi/sysfs.c"
 SYSFS_PAGE = "docs/abi/sysfs-kernel-memsluice"
 SYSFS_FIELDS = ("What", "Date", "KernelVersion", "Contact", "Description")
+RELEASE_CODE = "kernel/abi/abi.h"
 IOCTL_CODE = "include/uapi/memsluice.h"
 IOCTL_PAGE = "docs/abi/ioctl.md"
 
@@ -26,7 +27,7 @@ def _differences(code: set[str], page: set[str], code_name: str, page_name: str)
 
 
 def sysfs(tree: Tree) -> list[str]:
-    code = set(re.findall(r"__ATTR\w*\((\w+)", _read(tree, SYSFS_CODE)))
+    code = set(re.findall(r"&(\w+)_attribute\.attr,", _read(tree, SYSFS_CODE)))
     entries = re.split(r"\n(?=What:)", _read(tree, SYSFS_PAGE).strip())
     page = {entry.splitlines()[0].rsplit("/", 1)[-1] for entry in entries}
     incomplete = [
@@ -42,3 +43,12 @@ def ioctl(tree: Tree) -> list[str]:
     code = set(re.findall(r"^#define (MEMSLUICE_IOC_\w+) _IO", _read(tree, IOCTL_CODE), re.M))
     page = set(re.findall(r"MEMSLUICE_IOC_\w+", _read(tree, IOCTL_PAGE)))
     return _differences(code, page, IOCTL_CODE, IOCTL_PAGE)
+
+
+def release(tree: Tree) -> list[str]:
+    """The module says the version that CMakeLists.txt says."""
+    project = re.search(r"^project\(memsluice VERSION (\S+)", _read(tree, "CMakeLists.txt"), re.M)
+    module = re.search(r'#define MEMSLUICE_RELEASE "(.*)"', _read(tree, RELEASE_CODE))
+    if project and module and project[1] == module[1]:
+        return []
+    return [f"{RELEASE_CODE}: MEMSLUICE_RELEASE is not the version in CMakeLists.txt"]

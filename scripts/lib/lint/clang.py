@@ -10,12 +10,14 @@ from pathlib import Path
 from .tree import CXX, NotApplicable, Tree
 
 JOBS = 2
+# TRACE_EVENT() has a layout of its own.
+UNFORMATTED = ("kernel/abi/trace.h",)
 FORMAT_FINDING = re.compile(r"(.*?):(\d+):\d+: error: ")
 
 
 def format_(tree: Tree) -> list[str]:
     """Each file by the .clang-format of its folder or the nearest one above."""
-    files = tree.with_suffix(*CXX)
+    files = [path for path in tree.with_suffix(*CXX) if tree.name(path) not in UNFORMATTED]
     report = tree.run("clang-format", "--dry-run", "--Werror", *files) if files else []
     places = [match for line in report if (match := FORMAT_FINDING.match(line))]
     lines = Counter((match[1], match[2]) for match in places)

@@ -24,6 +24,7 @@ CHECKS: dict[str, Callable[[Tree], list[str]]] = {
     "man-pages": documents.man_pages,
     "abi-sysfs": abi.sysfs,
     "abi-ioctl": abi.ioctl,
+    "release": abi.release,
     "clang-format": clang.format_,
     "clang-tidy": clang.tidy,
 }
