@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM memsluice
+
+#if !defined(MEMSLUICE_ABI_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define MEMSLUICE_ABI_TRACE_H
+
+#include <linux/tracepoint.h>
+
+TRACE_EVENT(memsluice_move,
+	TP_PROTO(int target_node, int why, u64 moved_pages, u64 refused_pages),
+	TP_ARGS(target_node, why, moved_pages, refused_pages),
+	TP_STRUCT__entry(
+		__field(int, target_node)
+		__field(int, why)
+		__field(u64, moved_pages)
+		__field(u64, refused_pages)
+	),
+	TP_fast_assign(
+		__entry->target_node = target_node;
+		__entry->why = why;
+		__entry->moved_pages = moved_pages;
+		__entry->refused_pages = refused_pages;
+	),
+	TP_printk("target_node=%d why=%s moved_pages=%llu refused_pages=%llu",
+		  __entry->target_node,
+		  __print_symbolic(__entry->why, { 0, "request" }, { 1, "promotion" },
+				   { 2, "demotion" }),
+		  __entry->moved_pages, __entry->refused_pages)
+);
+
+TRACE_EVENT(memsluice_request_begin,
+	TP_PROTO(u64 id, int kind, int target_node),
+	TP_ARGS(id, kind, target_node),
+	TP_STRUCT__entry(
+		__field(u64, id)
+		__field(int, kind)
+		__field(int, target_node)
+	),
+	TP_fast_assign(
+		__entry->id = id;
+		__entry->kind = kind;
+		__entry->target_node = target_node;
+	),
+	TP_printk("id=%llu kind=%s target_node=%d", __entry->id,
+		  __print_symbolic(__entry->kind, { 0, "range" }, { 1, "addresses" },
+				   { 2, "tenant_node" }),
+		  __entry->target_node)
+);
+
+TRACE_EVENT(memsluice_request_end,
+	TP_PROTO(u64 id, int error),
+	TP_ARGS(id, error),
+	TP_STRUCT__entry(
+		__field(u64, id)
+		__field(int, error)
+	),
+	TP_fast_assign(
+		__entry->id = id;
+		__entry->error = error;
+	),
+	TP_printk("id=%llu error=%d", __entry->id, __entry->error)
+);
+
+TRACE_EVENT(memsluice_scan,
+	TP_PROTO(u64 cgroup_id, u64 fast_pages, u64 slow_pages, u64 cpu_us),
+	TP_ARGS(cgroup_id, fast_pages, slow_pages, cpu_us),
+	TP_STRUCT__entry(
+		__field(u64, cgroup_id)
+		__field(u64, fast_pages)
+		__field(u64, slow_pages)
+		__field(u64, cpu_us)
+	),
+	TP_fast_assign(
+		__entry->cgroup_id = cgroup_id;
+		__entry->fast_pages = fast_pages;
+		__entry->slow_pages = slow_pages;
+		__entry->cpu_us = cpu_us;
+	),
+	TP_printk("cgroup_id=%llu fast_pages=%llu slow_pages=%llu cpu_us=%llu",
+		  __entry->cgroup_id, __entry->fast_pages, __entry->slow_pages, __entry->cpu_us)
+);
+
+TRACE_EVENT(memsluice_tier,
+	TP_PROTO(u64 cgroup_id, bool promotion, u32 bin, u64 planned_pages, u64 moved_pages),
+	TP_ARGS(cgroup_id, promotion, bin, planned_pages, moved_pages),
+	TP_STRUCT__entry(
+		__field(u64, cgroup_id)
+		__field(bool, promotion)
+		__field(u32, bin)
+		__field(u64, planned_pages)
+		__field(u64, moved_pages)
+	),
+	TP_fast_assign(
+		__entry->cgroup_id = cgroup_id;
+		__entry->promotion = promotion;
+		__entry->bin = bin;
+		__entry->planned_pages = planned_pages;
+		__entry->moved_pages = moved_pages;
+	),
+	TP_printk("cgroup_id=%llu direction=%s bin=%u planned_pages=%llu moved_pages=%llu",
+		  __entry->cgroup_id, __entry->promotion ? "up" : "down", __entry->bin,
+		  __entry->planned_pages, __entry->moved_pages)
+);
+
+#endif
+
+#undef TRACE_INCLUDE_PATH
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_PATH .
+#define TRACE_INCLUDE_FILE trace
+#include <trace/define_trace.h>

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "kernel/compat/memory_tiers.h"
+
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/topology.h>
+
+#include "kernel/compat/symbols.h"
+
+bool memsluice_node_is_fast(int nid)
+{
+	if (memsluice_symbol_bound("node_is_toptier"))
+		return memsluice_call(node_is_toptier)(nid);
+	return node_state(nid, N_CPU);
+}
+
+bool memsluice_has_tiers(void)
+{
+	bool fast = false, slow = false;
+	int nid;
+
+	for_each_node_state(nid, N_MEMORY) {
+		if (memsluice_node_is_fast(nid))
+			fast = true;
+		else
+			slow = true;
+	}
+	return fast && slow;
+}
+
+static int nearest(int from, bool fast, const nodemask_t *allowed)
+{
+	int nid, best = NUMA_NO_NODE;
+
+	for_each_node_state(nid, N_MEMORY) {
+		if (nid == from || memsluice_node_is_fast(nid) != fast ||
+		    !node_isset(nid, *allowed))
+			continue;
+		if (best == NUMA_NO_NODE || node_distance(from, nid) < node_distance(from, best))
+			best = nid;
+	}
+	return best;
+}
+
+int memsluice_demotion_target(int nid, const nodemask_t *allowed)
+{
+	int target = NUMA_NO_NODE;
+
+	if (memsluice_symbol_bound("next_demotion_node"))
+		target = memsluice_call(next_demotion_node)(nid);
+	if (target != NUMA_NO_NODE && node_isset(target, *allowed))
+		return target;
+	return nearest(nid, false, allowed);
+}
+
+int memsluice_promotion_target(int nid, const nodemask_t *allowed)
+{
+	return nearest(nid, true, allowed);
+}
+
+struct memsluice_node_memory memsluice_node_memory(int nid)
+{
+	struct memsluice_node_memory memory = { 0 };
+	struct zone *zone;
+	int i;
+
+	if (!node_online(nid))
+		return memory;
+	for (i = 0; i < MAX_NR_ZONES; i++) {
+		zone = &NODE_DATA(nid)->node_zones[i];
+		if (!managed_zone(zone))
+			continue;
+		memory.managed_pages += zone_managed_pages(zone);
+		memory.free_pages += zone_page_state(zone, NR_FREE_PAGES);
+	}
+	return memory;
+}

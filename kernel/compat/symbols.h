@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef MEMSLUICE_COMPAT_SYMBOLS_H
+#define MEMSLUICE_COMPAT_SYMBOLS_H
+
+#include <linux/migrate.h>
+#include <linux/mm.h>
+#include <linux/nodemask.h>
+#include <linux/pagewalk.h>
+#include <linux/static_call.h>
+
+#include "include/uapi/memsluice.h"
+
+#define MEMSLUICE_SCAN (MEMSLUICE_FEATURE_HOTNESS_SCAN | MEMSLUICE_FEATURE_TIERING)
+#define MEMSLUICE_MOVE                                                                             \
+	(MEMSLUICE_FEATURE_MIGRATE | MEMSLUICE_FEATURE_MIGRATE_TENANT | MEMSLUICE_FEATURE_TIERING)
+#define MEMSLUICE_WALK (MEMSLUICE_SCAN | MEMSLUICE_FEATURE_MIGRATE)
+
+/*
+ * Every function of the kernel that is called here and not exported:
+ *
+ *	X(features that need it, return type, name, parameters, what a call returns that must not
+ *	  have happened)
+ *
+ * The declaration is also what the running kernel's BTF is compared with at load.
+ */
+#define MEMSLUICE_SYMBOLS(X)                                                                       \
+	X(MEMSLUICE_MOVE, int, migrate_pages,                                                      \
+	  (struct list_head * from, new_folio_t get_new_folio, free_folio_t put_new_folio,         \
+	   unsigned long private, enum migrate_mode mode, int reason,                              \
+	   unsigned int *ret_succeeded),                                                           \
+	  -ENOSYS)                                                                                 \
+	X(MEMSLUICE_MOVE, void, putback_movable_pages, (struct list_head * l), )                   \
+	X(MEMSLUICE_MOVE, bool, folio_isolate_lru, (struct folio * folio), false)                  \
+	X(MEMSLUICE_MOVE, void, lru_add_drain_all, (void), )                                       \
+	X(MEMSLUICE_WALK, int, walk_page_range,                                                    \
+	  (struct mm_struct * mm, unsigned long start, unsigned long end,                          \
+	   const struct mm_walk_ops *ops, void *private),                                          \
+	  -ENOSYS)                                                                                 \
+	X(MEMSLUICE_WALK, pte_t *, __pte_offset_map_lock,                                          \
+	  (struct mm_struct * mm, pmd_t * pmd, unsigned long addr, spinlock_t **ptlp), NULL)       \
+	X(MEMSLUICE_WALK, struct folio *, vm_normal_folio,                                         \
+	  (struct vm_area_struct * vma, unsigned long addr, pte_t pte), NULL)                      \
+	X(MEMSLUICE_WALK, struct page *, vm_normal_page_pmd,                                       \
+	  (struct vm_area_struct * vma, unsigned long addr, pmd_t pmd), NULL)                      \
+	X(MEMSLUICE_FEATURE_MIGRATE, bool, ptrace_may_access,                                      \
+	  (struct task_struct * task, unsigned int mode), false)                                   \
+	X(MEMSLUICE_FEATURE_MIGRATE, int, security_task_movememory, (struct task_struct * p),      \
+	  -EPERM)                                                                                  \
+	X(MEMSLUICE_FEATURE_MIGRATE, struct task_struct *, pidfd_get_task,                         \
+	  (int pidfd, unsigned int *flags), ERR_PTR(-ENOSYS))                                      \
+	X(MEMSLUICE_FEATURE_MIGRATE | MEMSLUICE_FEATURE_TIERING, nodemask_t, cpuset_mems_allowed,  \
+	  (struct task_struct * tsk), NODE_MASK_NONE)                                              \
+	X(MEMSLUICE_SCAN, int, ptep_test_and_clear_young,                                          \
+	  (struct vm_area_struct * vma, unsigned long addr, pte_t *ptep), 0)                       \
+	X(MEMSLUICE_SCAN, int, pmdp_test_and_clear_young,                                          \
+	  (struct vm_area_struct * vma, unsigned long addr, pmd_t *pmdp), 0)                       \
+	X(MEMSLUICE_SCAN, void, flush_tlb_mm_range,                                                \
+	  (struct mm_struct * mm, unsigned long start, unsigned long end,                          \
+	   unsigned int stride_shift, bool freed_tables), )                                        \
+	X(MEMSLUICE_FEATURE_HOTNESS_SECONDARY, int, __mmu_notifier_clear_young,                    \
+	  (struct mm_struct * mm, unsigned long start, unsigned long end), 0)                      \
+	X(0, bool, node_is_toptier, (int node), false)                                             \
+	X(0, int, next_demotion_node, (int node), NUMA_NO_NODE)
+
+#define MEMSLUICE_DECLARE(features, ret, name, args, fail)                                         \
+	ret memsluice_stub_##name args;                                                            \
+	DECLARE_STATIC_CALL(memsluice_##name, memsluice_stub_##name);
+MEMSLUICE_SYMBOLS(MEMSLUICE_DECLARE)
+#undef MEMSLUICE_DECLARE
+
+/*
+ * Calls a function of the table. A static call is patched into a direct call, which IBT allows
+ * where an indirect one to a sealed function would trap.
+ */
+#define memsluice_call(name) static_call(memsluice_##name)
+
+enum memsluice_symbol_state {
+	MEMSLUICE_SYMBOL_MISSING,
+	MEMSLUICE_SYMBOL_MISMATCH, /* found, with another signature than the one compiled for */
+	MEMSLUICE_SYMBOL_UNCHECKED, /* found; the kernel has no BTF to compare with */
+	MEMSLUICE_SYMBOL_BOUND,
+};
+
+struct memsluice_symbol {
+	const char *name;
+	const char *declared; /* "int(struct list_head *from, ...)" */
+	u64 features;
+	void (*bind)(void *address);
+	void *address;
+	enum memsluice_symbol_state state;
+};
+
+const struct memsluice_symbol *memsluice_symbol_table(unsigned int *count);
+const char *memsluice_symbol_state_name(enum memsluice_symbol_state state);
+
+/**
+ * memsluice_symbols_bind() - find, compare and bind every function of the table
+ * @allow_unchecked: bind functions even though the kernel carries no BTF
+ *
+ * What is missing or different is logged by name and stays bound to a stub that fails.
+ *
+ * Context: process, at module load only.
+ * Return: 0; -ENOENT when names cannot be resolved at all; -ENOEXEC when there is no BTF and
+ * @allow_unchecked is false.
+ */
+int memsluice_symbols_bind(bool allow_unchecked);
+
+/* Features all of whose functions are bound. */
+u64 memsluice_symbols_features(u64 wanted);
+
+/* True when one function is bound. */
+bool memsluice_symbol_bound(const char *name);
+
+#endif

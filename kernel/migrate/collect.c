@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "kernel/migrate/collect.h"
+
+#include <linux/cgroup.h>
+#include <linux/hugetlb.h>
+#include <linux/memcontrol.h>
+#include <linux/memory_hotplug.h>
+#include <linux/mm.h>
+#include <linux/mmap_lock.h>
+#include <linux/pagewalk.h>
+
+#include "kernel/compat/symbols.h"
+
+#ifdef MEMSLUICE_HAVE_FOLIO_MAYBE_MAPPED_SHARED
+#define is_shared folio_maybe_mapped_shared
+#else
+#define is_shared folio_likely_mapped_shared
+#endif
+
+static void refuse(struct memsluice_collect *collect, enum memsluice_refusal why,
+		   unsigned long pages)
+{
+	collect->counts->refused[why] += pages;
+}
+
+/* Looks at a folio that cannot go away meanwhile. Return: true when there is room for no more. */
+static bool take(struct memsluice_collect *collect, struct folio *folio)
+{
+	unsigned long pages = folio_nr_pages(folio);
+
+	if (folio == collect->last)
+		return false;
+	collect->last = folio;
+	if (collect->wanted && !collect->wanted(folio, collect->private))
+		return false;
+	if (collect->source_node != NUMA_NO_NODE && folio_nid(folio) != collect->source_node)
+		return false;
+	collect->counts->seen += pages;
+
+	if (folio_nid(folio) == collect->target_node)
+		collect->counts->already_there += pages;
+	else if (folio_is_zone_device(folio))
+		refuse(collect, MEMSLUICE_REFUSED_UNMOVABLE, pages);
+	else if (!collect->shared && is_shared(folio))
+		refuse(collect, MEMSLUICE_REFUSED_SHARED, pages);
+	else if (!memsluice_isolate(folio, &collect->folios))
+		refuse(collect, MEMSLUICE_REFUSED_BUSY, pages);
+	else
+		collect->pages += pages;
+	return collect->pages >= collect->room_pages;
+}
+
+static bool take_huge(struct memsluice_collect *collect, struct vm_area_struct *vma,
+		      unsigned long address, pmd_t pmd)
+{
+	struct page *page;
+
+	if (!pmd_present(pmd)) {
+		refuse(collect, MEMSLUICE_REFUSED_BUSY, HPAGE_PMD_NR);
+		return false;
+	}
+	page = memsluice_call(vm_normal_page_pmd)(vma, address, pmd);
+	return page && take(collect, page_folio(page));
+}
+
+/* A huge page, or one that is being moved. */
+static bool is_huge(pmd_t pmd)
+{
+	return !pmd_none(pmd) && (pmd_leaf(pmd) || !pmd_present(pmd));
+}
+
+static int collect_pmd(pmd_t *pmd, unsigned long address, unsigned long end, struct mm_walk *walk)
+{
+	struct memsluice_collect *collect = walk->private;
+	bool full = false;
+	spinlock_t *lock;
+	pte_t *first, *pte;
+
+	if (is_huge(pmdp_get_lockless(pmd))) {
+		lock = pmd_lock(walk->mm, pmd);
+		if (is_huge(*pmd)) {
+			full = take_huge(collect, walk->vma, address, *pmd);
+			spin_unlock(lock);
+			collect->next = end;
+			return full;
+		}
+		spin_unlock(lock);
+	}
+	first = pte = memsluice_call(__pte_offset_map_lock)(walk->mm, pmd, address, &lock);
+	if (!pte) {
+		walk->action = ACTION_AGAIN;
+		return 0;
+	}
+	for (; address < end && !full; address += PAGE_SIZE, pte++) {
+		pte_t entry = ptep_get(pte);
+		struct folio *folio;
+
+		if (!pte_present(entry))
+			continue;
+		folio = memsluice_call(vm_normal_folio)(walk->vma, address, entry);
+		if (folio)
+			full = take(collect, folio);
+	}
+	pte_unmap_unlock(first, lock);
+	collect->next = address;
+	return full;
+}
+
+static int refuse_hugetlb(pte_t *pte, unsigned long mask, unsigned long address, unsigned long next,
+			  struct mm_walk *walk)
+{
+	struct memsluice_collect *collect = walk->private;
+	unsigned long pages = (next - address) >> PAGE_SHIFT;
+
+	collect->counts->seen += pages;
+	refuse(collect, MEMSLUICE_REFUSED_HUGETLB, pages);
+	collect->next = next;
+	return 0;
+}
+
+/* Return: 1 to skip a mapping whose pages have no struct page or belong to a device. */
+static int collect_vma(unsigned long start, unsigned long end, struct mm_walk *walk)
+{
+	struct memsluice_collect *collect = walk->private;
+	unsigned long pages = (end - start) >> PAGE_SHIFT;
+
+	if (!(walk->vma->vm_flags & (VM_IO | VM_PFNMAP)))
+		return 0;
+	collect->counts->seen += pages;
+	refuse(collect, MEMSLUICE_REFUSED_UNMOVABLE, pages);
+	return 1;
+}
+
+static const struct mm_walk_ops collect_ops = {
+	.pmd_entry = collect_pmd,
+	.hugetlb_entry = refuse_hugetlb,
+	.test_walk = collect_vma,
+	.walk_lock = PGWALK_RDLOCK,
+};
+
+long memsluice_collect_range(struct memsluice_collect *collect, struct mm_struct *mm,
+			     unsigned long start, unsigned long end)
+{
+	int full;
+
+	if (mmap_read_lock_killable(mm))
+		return -EINTR;
+	collect->last = NULL;
+	collect->next = start;
+	full = memsluice_call(walk_page_range)(mm, start, end, &collect_ops, collect);
+	mmap_read_unlock(mm);
+	return full ? collect->next : end;
+}
+
+static bool is_charged(struct folio *folio, const struct cgroup *cgroup)
+{
+	struct mem_cgroup *memcg;
+	bool charged;
+
+	rcu_read_lock();
+	memcg = folio_memcg(folio);
+	charged = memcg && cgroup_is_descendant(memcg->css.cgroup, (struct cgroup *)cgroup);
+	rcu_read_unlock();
+	return charged;
+}
+
+/* The folio that starts at a frame, with a reference, if it is one that can be on an LRU list. */
+static struct folio *folio_at(unsigned long pfn)
+{
+	struct page *page = pfn_to_online_page(pfn);
+	struct folio *folio;
+
+	if (!page || PageTail(page))
+		return NULL;
+	folio = page_folio(page);
+	if (!folio_test_lru(folio) || !folio_try_get(folio))
+		return NULL;
+	if (page_folio(page) == folio && folio_pfn(folio) == pfn && folio_test_lru(folio))
+		return folio;
+	folio_put(folio);
+	return NULL;
+}
+
+unsigned long memsluice_collect_frames(struct memsluice_collect *collect,
+				       const struct cgroup *cgroup, unsigned long pfn,
+				       unsigned long end)
+{
+	unsigned long pages;
+	struct folio *folio;
+	bool full = false;
+
+	collect->last = NULL;
+	while (pfn < end && !full) {
+		if (!(pfn % PAGES_PER_SECTION))
+			cond_resched();
+		folio = folio_at(pfn);
+		pages = 1;
+		if (folio) {
+			pages = folio_nr_pages(folio);
+			if (is_charged(folio, cgroup))
+				full = take(collect, folio);
+			folio_put(folio);
+		}
+		pfn += pages;
+	}
+	return min(pfn, end);
+}
+
+struct node_at {
+	int nid;
+	unsigned long pfn;
+};
+
+static bool note_node(struct folio *folio, void *private)
+{
+	struct node_at *at = private;
+
+	at->nid = folio_nid(folio);
+	at->pfn = folio_pfn(folio);
+	return false;
+}
+
+int memsluice_node_at(struct mm_struct *mm, unsigned long address, unsigned long *pfn)
+{
+	struct node_at at = { .nid = NUMA_NO_NODE };
+	struct memsluice_counts unused = {};
+	struct memsluice_collect collect = {
+		.wanted = note_node,
+		.private = &at,
+		.folios = LIST_HEAD_INIT(collect.folios),
+		.counts = &unused,
+	};
+
+	memsluice_collect_range(&collect, mm, address, address + PAGE_SIZE);
+	*pfn = at.pfn;
+	return at.nid;
+}

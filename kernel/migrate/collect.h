@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef MEMSLUICE_MIGRATE_COLLECT_H
+#define MEMSLUICE_MIGRATE_COLLECT_H
+
+#include <linux/list.h>
+#include <linux/mm_types.h>
+
+#include "kernel/migrate/move.h"
+
+struct cgroup;
+
+/*
+ * Isolates the folios that a move is about. @wanted may be NULL: every folio; else it is asked
+ * under the page table lock, with @private, whether a folio shall move.
+ */
+struct memsluice_collect {
+	int target_node;
+	int source_node; /* NUMA_NO_NODE: any */
+	bool shared; /* take folios that other processes map, too */
+	bool (*wanted)(struct folio *folio, void *private);
+	void *private;
+	unsigned long room_pages; /* stop when that many have been collected */
+
+	struct list_head folios; /* for memsluice_move() */
+	unsigned long pages; /* on the list */
+	struct memsluice_counts *counts; /* seen, already there, refused at once */
+	/* private: */
+	struct folio *last; /* a large folio mapped page by page is met once a page */
+	unsigned long next; /* the walk goes on here */
+};
+
+/**
+ * memsluice_collect_range() - isolate what a process has mapped in a range
+ * @collect: what to take
+ * @mm: the caller holds a reference on its users
+ * @start: page-aligned
+ * @end: page-aligned, exclusive
+ *
+ * A huge page that reaches into the range is taken whole. Holes are not counted as seen.
+ *
+ * Context: process; takes the mmap lock.
+ * Return: @end when the range has been walked; otherwise where to go on after moving what was
+ * collected; a negative errno when a signal came.
+ */
+long memsluice_collect_range(struct memsluice_collect *collect, struct mm_struct *mm,
+			     unsigned long start, unsigned long end);
+
+/**
+ * memsluice_collect_frames() - isolate page frames charged to a cgroup or below it
+ * @collect: what to take; @shared is not asked
+ * @cgroup: the caller's reference
+ * @pfn: first page frame
+ * @end: exclusive
+ *
+ * Finds what no process maps, too: page cache, swap cache, shared memory.
+ *
+ * Return: where to go on, or @end.
+ */
+unsigned long memsluice_collect_frames(struct memsluice_collect *collect,
+				       const struct cgroup *cgroup, unsigned long pfn,
+				       unsigned long end);
+
+/* The node of the page at an address and its frame number, or NUMA_NO_NODE. Context: as above. */
+int memsluice_node_at(struct mm_struct *mm, unsigned long address, unsigned long *pfn);
+
+#endif

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "kernel/migrate/requests.h"
+
+#include <linux/cgroup.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/xarray.h>
+
+#include "kernel/abi/trace.h"
+#include "kernel/migrate/collect.h"
+
+/* One round of isolating and moving: what migrate_pages() itself takes in one batch. */
+#define BATCH_PAGES HPAGE_PMD_NR
+/* Requests that have ended and are still shown. */
+#define ENDED_MAX 32
+
+static LIST_HEAD(requests);
+static DEFINE_SPINLOCK(requests_lock);
+static unsigned int ended_count;
+static atomic64_t last_id;
+static struct workqueue_struct *workers;
+
+static void run_in_worker(struct work_struct *work)
+{
+	struct memsluice_request *request = container_of(work, struct memsluice_request, work);
+
+	memsluice_request_run(request);
+	memsluice_request_put(request);
+}
+
+/* What is moved is held while it is moved only: a request that has ended pins nothing. */
+static void release_object(struct memsluice_request_spec *spec)
+{
+	if (spec->mm)
+		mmdrop(spec->mm);
+	if (spec->cgroup)
+		cgroup_put(spec->cgroup);
+	spec->mm = NULL;
+	spec->cgroup = NULL;
+}
+
+static void release_spec(struct memsluice_request_spec *spec)
+{
+	release_object(spec);
+	kvfree(spec->addresses);
+	kvfree(spec->results);
+}
+
+static u64 estimate_pages(const struct memsluice_request_spec *spec)
+{
+	switch (spec->kind) {
+	case MEMSLUICE_MIGRATE_RANGE:
+		/* What is mapped in all; a range may be the whole address space. */
+		return min_t(u64, (spec->end - spec->start) >> PAGE_SHIFT, get_mm_rss(spec->mm));
+	case MEMSLUICE_MIGRATE_ADDRESSES:
+		return spec->count;
+	case MEMSLUICE_MIGRATE_TENANT_NODE:
+		return node_present_pages(spec->source_node);
+	}
+	return 0;
+}
+
+struct memsluice_request *memsluice_request_new(struct memsluice_request_spec *spec)
+{
+	struct memsluice_request *request = kzalloc(sizeof(*request), GFP_KERNEL_ACCOUNT);
+
+	if (!request) {
+		release_spec(spec);
+		return ERR_PTR(-ENOMEM);
+	}
+	request->id = atomic64_inc_return(&last_id);
+	request->spec = *spec;
+	refcount_set(&request->references, 1);
+	INIT_WORK(&request->work, run_in_worker);
+	init_waitqueue_head(&request->ended);
+	spin_lock_init(&request->lock);
+	request->total_pages = estimate_pages(spec);
+
+	refcount_inc(&request->references);
+	spin_lock(&requests_lock);
+	list_add_tail(&request->link, &requests);
+	spin_unlock(&requests_lock);
+	return request;
+}
+
+void memsluice_request_put(struct memsluice_request *request)
+{
+	if (!refcount_dec_and_test(&request->references))
+		return;
+	release_spec(&request->spec);
+	kfree(request);
+}
+
+static bool should_stop(const struct memsluice_request *request)
+{
+	return READ_ONCE(request->cancel) || signal_pending(current);
+}
+
+static void account(struct memsluice_request *request, struct memsluice_counts *counts)
+{
+	spin_lock(&request->lock);
+	memsluice_counts_add(&request->counts, counts);
+	spin_unlock(&request->lock);
+	memset(counts, 0, sizeof(*counts));
+}
+
+static void move_collected(struct memsluice_request *request, struct memsluice_collect *collect,
+			   struct xarray *refusals)
+{
+	if (!list_empty(&collect->folios))
+		memsluice_move(&collect->folios, request->spec.target_node, MEMSLUICE_WHY_REQUEST,
+			       collect->counts, refusals);
+	collect->pages = 0;
+	account(request, collect->counts);
+	cond_resched();
+}
+
+static int run_range(struct memsluice_request *request, struct memsluice_collect *collect)
+{
+	const struct memsluice_request_spec *spec = &request->spec;
+	unsigned long at = spec->start;
+	long next;
+
+	while (at < spec->end) {
+		if (should_stop(request))
+			return -EINTR;
+		/* Held for one batch only: a process that exits meanwhile gives its memory back. */
+		if (!mmget_not_zero(spec->mm))
+			return -ESRCH;
+		next = memsluice_collect_range(collect, spec->mm, at, spec->end);
+		mmput(spec->mm);
+		if (next < 0)
+			return next;
+		at = next;
+		move_collected(request, collect, NULL);
+	}
+	return 0;
+}
+
+static int run_frames(struct memsluice_request *request, struct memsluice_collect *collect)
+{
+	const struct memsluice_request_spec *spec = &request->spec;
+	unsigned long pfn = node_start_pfn(spec->source_node);
+	unsigned long end = node_end_pfn(spec->source_node);
+
+	while (pfn < end) {
+		if (should_stop(request))
+			return -EINTR;
+		pfn = memsluice_collect_frames(collect, spec->cgroup, pfn,
+					       min(end, pfn + PAGES_PER_SECTION));
+		move_collected(request, collect, NULL);
+	}
+	return 0;
+}
+
+/* What became of one page: its node now, or why it did not move. */
+static s32 outcome(struct memsluice_request *request, u64 address, struct xarray *refusals)
+{
+	unsigned long pfn;
+	void *why;
+	int nid;
+
+	nid = memsluice_node_at(request->spec.mm, address, &pfn);
+	if (nid == NUMA_NO_NODE)
+		return -1 - MEMSLUICE_REFUSED_ABSENT;
+	if (nid == request->spec.target_node)
+		return nid;
+	why = xa_load(refusals, pfn);
+	return -1 - (why ? (int)xa_to_value(why) : MEMSLUICE_REFUSED_BUSY);
+}
+
+/* Which reason was counted between two states of the counts; -1 if none was. */
+static int refused_since(const struct memsluice_counts *before,
+			 const struct memsluice_counts *after)
+{
+	int i;
+
+	for (i = 0; i < MEMSLUICE_REFUSALS; i++) {
+		if (after->refused[i] != before->refused[i])
+			return i;
+	}
+	return -1;
+}
+
+/* Isolates the pages of addresses [from, to). Results that are known at once are written. */
+static int collect_addresses(struct memsluice_request *request, struct memsluice_collect *collect,
+			     s32 *results, unsigned long from, unsigned long to)
+{
+	const struct memsluice_request_spec *spec = &request->spec;
+	unsigned long i;
+
+	for (i = from; i < to; i++) {
+		struct memsluice_counts before = *collect->counts;
+		unsigned long address = spec->addresses[i];
+		int why;
+		long err;
+
+		err = memsluice_collect_range(collect, spec->mm, address, address + PAGE_SIZE);
+		if (err < 0)
+			return err;
+		results[i - from] = 0;
+		if (collect->counts->seen == before.seen) {
+			collect->counts->seen++;
+			collect->counts->refused[MEMSLUICE_REFUSED_ABSENT]++;
+		}
+		why = refused_since(&before, collect->counts);
+		/* A huge page that several addresses name is isolated once, and found busy after. */
+		if (why >= 0 && why != MEMSLUICE_REFUSED_BUSY)
+			results[i - from] = -1 - why;
+	}
+	return 0;
+}
+
+static int run_addresses(struct memsluice_request *request, struct memsluice_collect *collect)
+{
+	const struct memsluice_request_spec *spec = &request->spec;
+	s32 results[64];
+	unsigned long from, to, i;
+	DEFINE_XARRAY(refusals);
+	int err = 0;
+
+	for (from = 0; from < spec->count && !err; from = to) {
+		to = min(from + ARRAY_SIZE(results), spec->count);
+		if (should_stop(request))
+			return -EINTR;
+		if (!mmget_not_zero(spec->mm))
+			return -ESRCH;
+		err = collect_addresses(request, collect, results, from, to);
+		move_collected(request, collect, &refusals);
+		for (i = from; !err && spec->results && i < to; i++)
+			spec->results[i] = results[i - from] ?:
+						   outcome(request, spec->addresses[i], &refusals);
+		xa_destroy(&refusals);
+		mmput(spec->mm);
+	}
+	return err;
+}
+
+static int run_kind(struct memsluice_request *request)
+{
+	struct memsluice_counts counts = {};
+	struct memsluice_collect collect = {
+		.target_node = request->spec.target_node,
+		.source_node = request->spec.source_node,
+		.shared = request->spec.all_mappings,
+		.room_pages = BATCH_PAGES,
+		.folios = LIST_HEAD_INIT(collect.folios),
+		.counts = &counts,
+	};
+
+	memsluice_isolate_prepare();
+	switch (request->spec.kind) {
+	case MEMSLUICE_MIGRATE_RANGE:
+		return run_range(request, &collect);
+	case MEMSLUICE_MIGRATE_ADDRESSES:
+		return run_addresses(request, &collect);
+	case MEMSLUICE_MIGRATE_TENANT_NODE:
+		return run_frames(request, &collect);
+	}
+	return -EINVAL;
+}
+
+/* Only the last few that have ended stay on the list. */
+static void forget_oldest(void)
+{
+	struct memsluice_request *request, *oldest = NULL;
+
+	spin_lock(&requests_lock);
+	if (++ended_count > ENDED_MAX) {
+		list_for_each_entry(request, &requests, link) {
+			if (!memsluice_request_has_ended(request))
+				continue;
+			oldest = request;
+			list_del(&request->link);
+			ended_count--;
+			break;
+		}
+	}
+	spin_unlock(&requests_lock);
+	if (oldest)
+		memsluice_request_put(oldest);
+}
+
+void memsluice_request_run(struct memsluice_request *request)
+{
+	int err;
+
+	trace_memsluice_request_begin(request->id, request->spec.kind, request->spec.target_node);
+	err = run_kind(request);
+	trace_memsluice_request_end(request->id, err);
+	release_object(&request->spec);
+
+	spin_lock(&request->lock);
+	if (!err)
+		request->state = MEMSLUICE_REQUEST_DONE;
+	else if (err == -EINTR)
+		request->state = MEMSLUICE_REQUEST_CANCELLED;
+	else
+		request->state = MEMSLUICE_REQUEST_FAILED;
+	request->error = err;
+	request->total_pages = request->counts.seen;
+	spin_unlock(&request->lock);
+	forget_oldest();
+	wake_up_all(&request->ended);
+}
+
+void memsluice_request_start(struct memsluice_request *request)
+{
+	refcount_inc(&request->references);
+	queue_work(workers, &request->work);
+}
+
+void memsluice_request_cancel(struct memsluice_request *request)
+{
+	WRITE_ONCE(request->cancel, true);
+}
+
+bool memsluice_request_has_ended(struct memsluice_request *request)
+{
+	bool ended;
+
+	spin_lock(&request->lock);
+	ended = request->state != MEMSLUICE_REQUEST_RUNNING;
+	spin_unlock(&request->lock);
+	return ended;
+}
+
+void memsluice_request_wait(struct memsluice_request *request)
+{
+	wait_event(request->ended, memsluice_request_has_ended(request));
+}
+
+void memsluice_request_status(struct memsluice_request *request,
+			      struct memsluice_request_status *status)
+{
+	int i;
+
+	spin_lock(&request->lock);
+	status->id = request->id;
+	status->state = request->state;
+	status->error = request->error;
+	status->total_pages = max(request->total_pages, request->counts.seen);
+	status->seen_pages = request->counts.seen;
+	status->moved_pages = request->counts.moved;
+	status->already_there_pages = request->counts.already_there;
+	for (i = 0; i < MEMSLUICE_REFUSALS; i++)
+		status->refused_pages[i] = request->counts.refused[i];
+	spin_unlock(&request->lock);
+}
+
+void memsluice_requests_each(void (*show)(struct memsluice_request *request, void *private),
+			     void *private)
+{
+	struct memsluice_request *request;
+
+	spin_lock(&requests_lock);
+	list_for_each_entry(request, &requests, link)
+		show(request, private);
+	spin_unlock(&requests_lock);
+}
+
+int memsluice_requests_start(void)
+{
+	workers = alloc_workqueue("memsluice_requests", WQ_UNBOUND, 0);
+	return workers ? 0 : -ENOMEM;
+}
+
+void memsluice_requests_stop(void)
+{
+	struct memsluice_request *request, *next;
+
+	destroy_workqueue(workers);
+	/* No file of ours is open any more: nobody but the list knows what is left on it. */
+	list_for_each_entry_safe(request, next, &requests, link) {
+		list_del(&request->link);
+		memsluice_request_put(request);
+	}
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef MEMSLUICE_MIGRATE_REQUESTS_H
+#define MEMSLUICE_MIGRATE_REQUESTS_H
+
+#include <linux/mm_types.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "kernel/migrate/move.h"
+
+struct cgroup;
+
+/* What a request shall move. Rights have been checked; the request takes over the references. */
+struct memsluice_request_spec {
+	enum memsluice_migrate_kind kind;
+	bool all_mappings;
+	int source_node; /* TENANT_NODE */
+	int target_node;
+	struct mm_struct *mm; /* RANGE, ADDRESSES: mmgrab()ed */
+	pid_t pid; /* of that mm, for people */
+	unsigned long start, end; /* RANGE */
+	u64 *addresses; /* ADDRESSES: kvmalloc()ed */
+	s32 *results; /* NULL, or as many, kvmalloc()ed */
+	unsigned long count;
+	struct cgroup *cgroup; /* TENANT_NODE */
+	u64 cgroup_id; /* of that cgroup, for people */
+};
+
+struct memsluice_request {
+	u64 id;
+	struct memsluice_request_spec spec;
+	refcount_t references;
+	struct list_head link;
+	struct work_struct work;
+	wait_queue_head_t ended;
+	bool cancel;
+
+	spinlock_t lock; /* what follows */
+	enum memsluice_request_state state;
+	int error;
+	u64 total_pages;
+	struct memsluice_counts counts;
+};
+
+/**
+ * memsluice_request_new() - a request that has not begun
+ * @spec: what is to be moved; its references are the request's from now on, also on failure
+ *
+ * Return: the request, with one reference; ERR_PTR(-ENOMEM).
+ */
+struct memsluice_request *memsluice_request_new(struct memsluice_request_spec *spec);
+void memsluice_request_put(struct memsluice_request *request);
+
+/* Runs to the end in the caller's context; a fatal or other signal cancels. */
+void memsluice_request_run(struct memsluice_request *request);
+/* Runs in a worker. */
+void memsluice_request_start(struct memsluice_request *request);
+/* Returns at once; the request ends soon. Harmless when it has ended. */
+void memsluice_request_cancel(struct memsluice_request *request);
+/* Waits until a started request has ended. */
+void memsluice_request_wait(struct memsluice_request *request);
+bool memsluice_request_has_ended(struct memsluice_request *request);
+
+void memsluice_request_status(struct memsluice_request *request,
+			      struct memsluice_request_status *status);
+
+/*
+ * Calls @show for each request that runs and for the last that have ended, oldest first, with the
+ * list locked: it must not sleep.
+ */
+void memsluice_requests_each(void (*show)(struct memsluice_request *request, void *private),
+			     void *private);
+
+int memsluice_requests_start(void);
+void memsluice_requests_stop(void);
+
+#endif

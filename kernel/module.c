@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+
+#include "kernel/abi/abi.h"
+#include "kernel/compat/memory_tiers.h"
+#include "kernel/compat/symbols.h"
+#include "kernel/hotness/scan.h"
+#include "kernel/migrate/requests.h"
+#include "kernel/tenant/tenant.h"
+#include "kernel/tier/threads.h"
+
+static bool allow_unchecked;
+module_param(allow_unchecked, bool, 0444);
+MODULE_PARM_DESC(allow_unchecked,
+		 "load on a kernel without BTF, whose functions cannot be checked");
+
+u64 memsluice_features;
+
+static const struct {
+	u64 bit;
+	const char *name;
+} feature_names[] = {
+	{ MEMSLUICE_FEATURE_MIGRATE, "migrate" },
+	{ MEMSLUICE_FEATURE_MIGRATE_TENANT, "migrate_tenant" },
+	{ MEMSLUICE_FEATURE_HOTNESS_SCAN, "hotness_scan" },
+	{ MEMSLUICE_FEATURE_HOTNESS_SECONDARY, "hotness_secondary" },
+	{ MEMSLUICE_FEATURE_TIERING, "tiering" },
+	{ MEMSLUICE_FEATURE_TENANT_EVENTS, "tenant_events" },
+};
+
+static void log_features(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(feature_names); i++)
+		pr_info("%s: %s\n", feature_names[i].name,
+			memsluice_features & feature_names[i].bit ? "on" : "off");
+	if (!memsluice_has_tiers())
+		pr_info("all memory is in one tier: nothing is promoted or demoted until a slower node appears\n");
+}
+
+static bool scans(void)
+{
+	return memsluice_features & MEMSLUICE_FEATURE_HOTNESS_SCAN;
+}
+
+static bool tiers(void)
+{
+	return memsluice_features & MEMSLUICE_FEATURE_TIERING;
+}
+
+static int __init memsluice_start(void)
+{
+	bool events;
+	int err;
+
+	err = memsluice_symbols_bind(allow_unchecked);
+	if (err)
+		return err;
+	memsluice_features = memsluice_symbols_features(~0ULL >> (64 - ARRAY_SIZE(feature_names)));
+	if (!(memsluice_features & (MEMSLUICE_FEATURE_MIGRATE | MEMSLUICE_FEATURE_HOTNESS_SCAN))) {
+		pr_err("nothing that this module does works on this kernel\n");
+		return -EOPNOTSUPP;
+	}
+	err = memsluice_tenants_start(&events);
+	if (err)
+		return err;
+	if (!events)
+		memsluice_features &= ~MEMSLUICE_FEATURE_TENANT_EVENTS;
+	err = memsluice_requests_start();
+	if (err)
+		goto stop_tenants;
+	err = scans() ? memsluice_scan_start(memsluice_features &
+					     MEMSLUICE_FEATURE_HOTNESS_SECONDARY) :
+			0;
+	if (err)
+		goto stop_requests;
+	err = tiers() ? memsluice_tier_start() : 0;
+	if (err)
+		goto stop_scan;
+	err = memsluice_sysfs_start();
+	if (err)
+		goto stop_tier;
+	err = memsluice_procfs_start();
+	if (err)
+		goto stop_sysfs;
+	err = memsluice_chardev_start();
+	if (err)
+		goto stop_procfs;
+	log_features();
+	return 0;
+
+stop_procfs:
+	memsluice_procfs_stop();
+stop_sysfs:
+	memsluice_sysfs_stop();
+stop_tier:
+	if (tiers())
+		memsluice_tier_stop();
+stop_scan:
+	if (scans())
+		memsluice_scan_stop();
+stop_requests:
+	memsluice_requests_stop();
+stop_tenants:
+	memsluice_tenants_stop();
+	return err;
+}
+
+static void __exit memsluice_stop(void)
+{
+	memsluice_chardev_stop();
+	memsluice_procfs_stop();
+	memsluice_sysfs_stop();
+	if (tiers())
+		memsluice_tier_stop();
+	if (scans())
+		memsluice_scan_stop();
+	memsluice_requests_stop();
+	memsluice_tenants_stop();
+}
+
+module_init(memsluice_start);
+module_exit(memsluice_stop);
+
+MODULE_DESCRIPTION("Memory of many tiers and channels, per tenant");
+MODULE_AUTHOR("The memsluice maintainers");
+MODULE_LICENSE("GPL");
+MODULE_VERSION(MEMSLUICE_RELEASE);
