@@ -47,7 +47,7 @@ def ioctl(tree: Tree) -> list[str]:
 
 def release(tree: Tree) -> list[str]:
     """The module says the version that CMakeLists.txt says."""
-    project = re.search(r"^project\(memsluice VERSION (\S+)", _read(tree, "CMakeLists.txt"), re.M)
+    project = re.search(r"^project\(memsluice VERSION ([\d.]+)", _read(tree, "CMakeLists.txt"), re.M)
     module = re.search(r'#define MEMSLUICE_RELEASE "(.*)"', _read(tree, RELEASE_CODE))
     if project and module and project[1] == module[1]:
         return []
