@@ -190,7 +190,9 @@ class Agent:
         ON_OUTPUT gets each piece of output as it comes, and whether it is standard error.
         """
         argv = ["sh", "-c", command] if isinstance(command, str) else list(command)
-        variables = [f"{key}={value}" for key, value in {**ENVIRONMENT, **(environment or {})}.items()]
+        variables = [
+            f"{key}={value}" for key, value in {**ENVIRONMENT, **(environment or {})}.items()
+        ]
         user = "" if user_id is None else str(user_id)
         fields = [cwd, user, "terminal" if terminal else "", str(len(argv)), *argv, *variables]
         with self._changed:

@@ -31,11 +31,20 @@ class Package:
 def host_mirrors() -> tuple[str, str]:
     """The URLs of Debian and of Debian's security updates that the host's apt uses."""
     targets = subprocess.run(
-        ["apt-get", "indextargets", "--format", "$(ORIGIN) $(LABEL) $(REPO_URI)", "Created-By: Packages"],
+        [
+            "apt-get",
+            "indextargets",
+            "--format",
+            "$(ORIGIN) $(LABEL) $(REPO_URI)",
+            "Created-By: Packages",
+        ],
         capture_output=True,
         text=True,
     ).stdout
-    uris = {"Debian": PUBLIC_MIRROR + "debian/", "Debian-Security": PUBLIC_MIRROR + "debian-security/"}
+    uris = {
+        "Debian": PUBLIC_MIRROR + "debian/",
+        "Debian-Security": PUBLIC_MIRROR + "debian-security/",
+    }
     for line in reversed(targets.splitlines()):
         origin, label, uri = line.split(" ", 2)
         if origin == "Debian" and label in uris:
@@ -173,7 +182,11 @@ def make_tree(
         _unpack(archives, fresh)
         finish(fresh, packages)
         (fresh / "stamp").write_text(content)
-        shutil.rmtree(target, ignore_errors=True)
+        # The old one stays until the next time: a running machine may be using it.
+        old = target.with_suffix(".old")
+        shutil.rmtree(old, ignore_errors=True)
+        if target.exists():
+            target.rename(old)
         fresh.rename(target)
     return target
 
@@ -193,7 +206,9 @@ def _unpack(archives: list[Path], target: Path) -> None:
 
 
 def _unpack_one(archive: Path, target: Path) -> None:
-    with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", archive], stdout=subprocess.PIPE) as reader:
+    with subprocess.Popen(
+        ["dpkg-deb", "--fsys-tarfile", archive], stdout=subprocess.PIPE
+    ) as reader:
         command = ["tar", "-x", "--keep-directory-symlink", "--no-same-owner", "-C", target]
         writer = subprocess.run(command, stdin=reader.stdout)
     if reader.returncode or writer.returncode:

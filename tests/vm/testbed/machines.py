@@ -33,6 +33,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class VmDescription:
+    machine: str
     name: str
     kernel: str
     kernel_arguments: tuple[str, ...]
@@ -74,7 +75,7 @@ def parse(path: Path) -> Machine:
         raise TestbedError(f"{path}: {error}") from None
     table = _Table(path, "", content)
     description = table.take("description", str)
-    vms = tuple(_vm(vm, f"{path.stem}-{i}" if i else path.stem) for i, vm in enumerate(table.tables("vm")))
+    vms = tuple(_vm(vm, path.stem, i) for i, vm in enumerate(table.tables("vm")))
     table.finish()
     if len({vm.name for vm in vms}) != len(vms):
         raise TestbedError(f"{path}: vm: two have the same name")
@@ -134,15 +135,22 @@ class _Table:
             raise self.wrong(key, "is not a key that is known here")
 
 
-_KINDS = {int: "a whole number", str: "a string", bool: "true or false", list: "a list", dict: "a table"}
+_KINDS = {
+    int: "a whole number",
+    str: "a string",
+    bool: "true or false",
+    list: "a list",
+    dict: "a table",
+}
 
 
-def _vm(table: _Table, default_name: str) -> VmDescription:
+def _vm(table: _Table, machine: str, number: int) -> VmDescription:
     kernel = table.take("kernel", str, kernels.DEFAULT)
     if kernel not in kernels.KERNELS:
         raise table.wrong("kernel", f"{kernel} is not one of: {', '.join(kernels.KERNELS)}")
     vm = VmDescription(
-        name=table.take("name", str, default_name),
+        machine=machine,
+        name=table.take("name", str, f"{machine}-{number}" if number else machine),
         kernel=kernel,
         kernel_arguments=table.strings("kernel_arguments"),
         init_on_alloc=table.take("init_on_alloc", bool, True),
@@ -166,7 +174,9 @@ def _node(table: _Table) -> Node:
     )
     table.finish()
     if node.size_mib % PAGE_BLOCK_MIB:
-        raise table.wrong("size_mib", f"must be a multiple of {PAGE_BLOCK_MIB}, not {node.size_mib}")
+        raise table.wrong(
+            "size_mib", f"must be a multiple of {PAGE_BLOCK_MIB}, not {node.size_mib}"
+        )
     if node.cpus < 0:
         raise table.wrong("cpus", f"must not be negative, not {node.cpus}")
     if (node.latency_ns is None) != (node.bandwidth_mib_per_s is None):

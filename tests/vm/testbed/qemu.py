@@ -132,11 +132,16 @@ def _traffic(vm: VmDescription, files: Files) -> Iterator[str]:
     if vm.traffic is None:
         return
     if not PLUGIN.exists():
-        raise TestbedError(f"{PLUGIN} is not built; do: cmake --preset release && cmake --build --preset release")
+        raise TestbedError(
+            f"{PLUGIN} is not built; do: cmake --preset release && cmake --build --preset release"
+        )
     size = vm.traffic.file_mib << 20
     with files.traffic.open("wb") as file:
         file.truncate(size)
-    yield from ("-plugin", ",".join([str(PLUGIN), f"counters={files.traffic}", *vm.traffic.arguments]))
+    yield from (
+        "-plugin",
+        ",".join([str(PLUGIN), f"counters={files.traffic}", *vm.traffic.arguments]),
+    )
     backend = f"memory-backend-file,id=traffic,share=on,mem-path={files.traffic},size={size}"
     yield from ("-object", backend, "-device", "ivshmem-plain,memdev=traffic")
 
@@ -164,7 +169,11 @@ def _probe_kvm(kernel: Kernel, initramfs: Path) -> bool:
     ]  # fmt: skip
     try:
         probe = subprocess.run(
-            command, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_SECONDS
+            command,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PROBE_SECONDS,
         )
     except subprocess.TimeoutExpired:
         return False

@@ -25,7 +25,9 @@ class Qmp:
         self._error: Exception | None = None
         threading.Thread(target=self._read, daemon=True, name="qmp").start()
 
-    def execute(self, command: str, arguments: dict[str, Any] | None = None, timeout: float = 60) -> Any:
+    def execute(
+        self, command: str, arguments: dict[str, Any] | None = None, timeout: float = 60
+    ) -> Any:
         """Returns what the command returns. ARGUMENTS is a dict because QMP's names have dashes."""
         message = {"execute": command} | ({"arguments": arguments} if arguments else {})
         with self._command_lock, self._changed:

@@ -59,5 +59,7 @@ def _release(kernel: Kernel, packages: list[Package]) -> str:
         if package.name.startswith(f"linux-image-{kernel.name}.")
     ]
     if len(images) != 1:
-        raise TestbedError(f"kernel {kernel.name}: expected one linux-image package, found {images}")
+        raise TestbedError(
+            f"kernel {kernel.name}: expected one linux-image package, found {images}"
+        )
     return images[0]

@@ -64,6 +64,10 @@ class Vm:
         self.stop()
 
     @property
+    def machine(self) -> str:
+        return self.description.machine
+
+    @property
     def alive(self) -> bool:
         return self._process.poll() is None
 
@@ -161,7 +165,9 @@ class Vm:
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:
-            return VmDied(f"{self.description.name}: QEMU has closed the connection\n{self.log.tail()}")
+            return VmDied(
+                f"{self.description.name}: QEMU has closed the connection\n{self.log.tail()}"
+            )
         if self._stopping:
             return VmDied(f"{self.description.name}: was shut down")
         status = self._process.returncode
