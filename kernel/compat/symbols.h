@@ -74,6 +74,20 @@ MEMSLUICE_SYMBOLS(MEMSLUICE_DECLARE)
  */
 #define memsluice_call(name) static_call(memsluice_##name)
 
+/* pte_offset_map_lock(): NULL when @pmd maps no table of PTEs any more. */
+static inline pte_t *memsluice_pte_lock(struct mm_struct *mm, pmd_t *pmd, unsigned long address,
+					spinlock_t **lock)
+{
+	pte_t *pte = memsluice_call(__pte_offset_map_lock)(mm, pmd, address, lock);
+
+	if (pte) {
+		/* For sparse: what the call has taken, and pte_unmap_unlock() gives back. */
+		__acquire(RCU);
+		__acquire(*lock);
+	}
+	return pte;
+}
+
 enum memsluice_symbol_state {
 	MEMSLUICE_SYMBOL_MISSING,
 	MEMSLUICE_SYMBOL_MISMATCH, /* found, with another signature than the one compiled for */

@@ -178,7 +178,7 @@ static int scan_pmd(pmd_t *pmd, unsigned long address, unsigned long end, struct
 		}
 		spin_unlock(lock);
 	}
-	first = pte = memsluice_call(__pte_offset_map_lock)(mm_walk->mm, pmd, address, &lock);
+	first = pte = memsluice_pte_lock(mm_walk->mm, pmd, address, &lock);
 	if (!pte)
 		return 0; /* it has just become another thing: the next round sees what */
 	become_base(region);

@@ -86,7 +86,7 @@ static int collect_pmd(pmd_t *pmd, unsigned long address, unsigned long end, str
 		}
 		spin_unlock(lock);
 	}
-	first = pte = memsluice_call(__pte_offset_map_lock)(walk->mm, pmd, address, &lock);
+	first = pte = memsluice_pte_lock(walk->mm, pmd, address, &lock);
 	if (!pte) {
 		walk->action = ACTION_AGAIN;
 		return 0;
