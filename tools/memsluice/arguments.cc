@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "tools/memsluice/arguments.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "daemon/base/units.h"
+#include "tools/memsluice/help.h"
+#include "uapi/memsluice.h"
+
+namespace memsluice {
+namespace {
+
+constexpr uint64_t kPidMax = 1 << 22;
+constexpr uint64_t kNodeMax = 1023;
+constexpr size_t kCgroupBytesMax = 4095;
+constexpr std::string_view kCgroupMount = "/sys/fs/cgroup";
+
+Error usage(std::string object, std::string message, std::string hint = {}) {
+  return {.code = ErrorCode::kBadRequest,
+          .object = std::move(object),
+          .message = std::move(message),
+          .hint = std::move(hint)};
+}
+
+// CLI11 only splits the arguments: what they mean is checked here, in words of our own.
+struct Texts {
+  bool json = false, all_mappings = false, detach = false, once = false;
+  std::string socket, cgroup, id, tiering, fast_limit, promote, demote, pid, address, length,
+      tenant, from, to, interval = "1", root = "/";
+};
+
+CLI::App* add_command(CLI::App* parent, const char* name, const char* description,
+                      const char* footer) {
+  CLI::App* command = parent->add_subcommand(name, description);
+  command->fallthrough()->footer(footer);
+  return command;
+}
+
+CLI::App* add_group(CLI::App* parent, const char* name, const char* description,
+                    const char* footer) {
+  return add_command(parent, name, description, footer)->require_subcommand(0, 1);
+}
+
+void add_text(CLI::App* command, const char* name, std::string& value, const char* type,
+              const char* description) {
+  command->add_option(name, value, description)->type_name(type);
+}
+
+void add_tenant_commands(CLI::App* app, Texts& texts) {
+  CLI::App* tenant = add_group(app, "tenant", "look at and change tenants", help::kTenant);
+  add_command(tenant, "list", "one line for each tenant", help::kTenantList);
+  CLI::App* show = add_command(tenant, "show", "everything about one tenant", help::kTenantShow);
+  CLI::App* set =
+      add_command(tenant, "set", "make a tenant, or change its policy", help::kTenantSet);
+  CLI::App* clear = add_command(tenant, "clear", "forget a tenant", help::kTenantClear);
+  for (CLI::App* command : {show, set, clear}) {
+    add_text(command, "CGROUP", texts.cgroup, "", "path below the cgroup root, as /redis.slice");
+  }
+  add_text(set, "--tiering", texts.tiering, "on|off", "move its pages between tiers");
+  add_text(set, "--fast-limit", texts.fast_limit, "SIZE|none", "the most it may hold in tier 0");
+  add_text(set, "--promote-mib-per-s", texts.promote, "N", "the most to promote; 0: nothing");
+  add_text(set, "--demote-mib-per-s", texts.demote, "N", "the most to demote; 0: nothing");
+}
+
+void add_migrate_command(CLI::App* app, Texts& texts) {
+  CLI::App* migrate = add_command(app, "migrate", "move pages to a node", help::kMigrate);
+  add_text(migrate, "--pid", texts.pid, "PID", "the pages of this process");
+  add_text(migrate, "--address", texts.address, "ADDRESS", "from here on; with --length");
+  add_text(migrate, "--length", texts.length, "SIZE", "so much; with --address");
+  add_text(migrate, "--tenant", texts.tenant, "CGROUP", "the pages of this tenant; with --from");
+  add_text(migrate, "--from", texts.from, "NODE", "those on this node; with --tenant");
+  add_text(migrate, "--to", texts.to, "NODE", "where they go");
+  migrate->add_flag("--all-mappings", texts.all_mappings,
+                    "also pages that other processes map; with --pid");
+  migrate->add_flag("--detach", texts.detach, "begin it, and do not wait for its end");
+}
+
+void add_request_commands(CLI::App* app, Texts& texts) {
+  CLI::App* request = add_group(app, "request", "look at and cancel migrations", help::kRequest);
+  add_command(request, "list", "those that run, and the last that ended", help::kRequestList);
+  CLI::App* show = add_command(request, "show", "one request", help::kRequestShow);
+  CLI::App* cancel = add_command(request, "cancel", "stop a request", help::kRequestCancel);
+  for (CLI::App* command : {show, cancel}) add_text(command, "ID", texts.id, "", "its number");
+}
+
+void add_commands(CLI::App* app, Texts& texts) {
+  app->fallthrough()->require_subcommand(0, 1)->footer(help::kMain);
+  app->add_flag("--json", texts.json, "print one JSON object instead of text");
+  add_text(app, "--socket", texts.socket, "PATH", "the daemon's socket, if not the usual one");
+  app->set_version_flag("--version", "memsluice " MEMSLUICE_VERSION);
+
+  add_command(app, "status", "the daemon, the module, all nodes and tenants", help::kStatus);
+  add_tenant_commands(app, texts);
+  add_migrate_command(app, texts);
+  add_request_commands(app, texts);
+  CLI::App* top = add_command(app, "top", "live view of tenants and nodes", help::kTop);
+  top->add_flag("--once", texts.once, "one picture, then end");
+  add_text(top, "--interval", texts.interval, "SECONDS", "between two pictures: 0.1 to 3600");
+  add_command(app, "reload", "have the daemon read its configuration again", help::kReload);
+  CLI::App* doctor = add_command(app, "doctor", "find out what is wrong here", help::kDoctor);
+  add_text(doctor, "--root", texts.root, "DIR", "");
+  doctor->get_option("--root")->group("");
+  add_command(app, "version", "versions of command, daemon and module", help::kVersion);
+}
+
+std::vector<std::string> chosen_commands(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    names.push_back(at->get_name());
+  }
+  return names;
+}
+
+std::string help_command(const std::vector<std::string>& names) {
+  std::string command = "memsluice ";
+  for (const std::string& name : names) command += name + ' ';
+  return command + "--help";
+}
+
+// What CLI11 says is wrong, in the form of all other messages.
+Error unexpected(const std::string& argument, const std::vector<std::string>& names) {
+  const bool group = names.size() == 1 && (names[0] == "tenant" || names[0] == "request");
+  std::string message = names.empty() || group ? "no such command" : "one argument too many";
+  if (argument.starts_with('-')) message = "no such option";
+  return usage(argument, message, help_command(names));
+}
+
+Error from_cli_error(const CLI::ParseError& error, const std::vector<std::string>& names) {
+  const std::string hint = help_command(names);
+  const std::string_view what = error.what();
+  const size_t start = what.find("--");
+  if (start == what.npos) return usage("arguments", std::string(what), hint);
+  const std::string option(what.substr(start, what.find_first_of(" :,", start) - start));
+  return usage(option, "takes exactly one value, and once", hint);
+}
+
+Result<uint64_t> option_number(const char* option, const std::string& text, uint64_t low,
+                               uint64_t high) {
+  auto value = parse_number(text, low, high);
+  if (value.ok()) return value;
+  return usage(option, fmt::format("\"{}\" is no whole number from {} to {}", text, low, high));
+}
+
+Result<uint64_t> option_bytes(const char* option, const std::string& text) {
+  auto bytes = parse_bytes(text);
+  if (bytes.ok() && *bytes > 0) return bytes;
+  return usage(option, fmt::format("\"{}\" is no size", text), "write it as 512M, 2G or 4096");
+}
+
+Result<uint64_t> option_address(const std::string& text) {
+  std::string_view digits = text;
+  const int base = digits.starts_with("0x") || digits.starts_with("0X") ? 16 : 10;
+  if (base == 16) digits.remove_prefix(2);
+  uint64_t address = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, address, base);
+  if (error == std::errc() && stop == end) return address;
+  return usage("--address", fmt::format("\"{}\" is no address", text),
+               "write it as in /proc/PID/maps with 0x in front: 0x7f0000000000");
+}
+
+Result<Milliseconds> option_interval(const std::string& text) {
+  double seconds = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, seconds);
+  if (error == std::errc() && stop == end && seconds >= 0.1 && seconds <= 3600) {
+    return Milliseconds(std::lround(seconds * 1000));
+  }
+  return usage("--interval", fmt::format("\"{}\" is no number of seconds from 0.1 to 3600", text));
+}
+
+// Adds a member to params if the option was given.
+Result<void> add_number(Json& params, const char* key, const char* option, const std::string& text,
+                        uint64_t high) {
+  if (text.empty()) return {};
+  auto value = option_number(option, text, 0, high);
+  if (!value.ok()) return value.error();
+  params[key] = *value;
+  return {};
+}
+
+Result<CallCommand> tenant_set(const Texts& texts, Json params) {
+  if (!texts.tiering.empty()) {
+    if (texts.tiering != "on" && texts.tiering != "off") {
+      return usage("--tiering", fmt::format("\"{}\" is neither on nor off", texts.tiering));
+    }
+    params["tiering"] = texts.tiering == "on";
+  }
+  if (texts.fast_limit == "none") {
+    params["fast_limit_bytes"] = nullptr;
+  } else if (!texts.fast_limit.empty()) {
+    auto bytes = parse_bytes(texts.fast_limit);
+    if (!bytes.ok()) {
+      return usage("--fast-limit", fmt::format("\"{}\" is no size", texts.fast_limit),
+                   "write it as 512M, 2G or 4096, or none");
+    }
+    params["fast_limit_bytes"] = *bytes;
+  }
+  constexpr uint64_t kMax = MEMSLUICE_MIB_PER_S_MAX;
+  for (const auto& [key, option, value] :
+       {std::tuple{"promote_mib_per_s", "--promote-mib-per-s", &texts.promote},
+        std::tuple{"demote_mib_per_s", "--demote-mib-per-s", &texts.demote}}) {
+    if (auto added = add_number(params, key, option, *value, kMax); !added.ok())
+      return added.error();
+  }
+  return CallCommand{"tenant.set", std::move(params)};
+}
+
+Result<CallCommand> tenant_command(const std::string& name, const Texts& texts) {
+  if (name == "list") return CallCommand{"tenant.list"};
+  if (texts.cgroup.empty()) {
+    return usage("CGROUP", "is missing", fmt::format("memsluice tenant {} --help", name));
+  }
+  auto cgroup = parse_cgroup(texts.cgroup);
+  if (!cgroup.ok()) return cgroup.error();
+  Json params = {{"cgroup", *cgroup}};
+  if (name == "show") return CallCommand{"tenant.get", std::move(params)};
+  if (name == "clear") return CallCommand{"tenant.clear", std::move(params)};
+  return tenant_set(texts, std::move(params));
+}
+
+Result<CallCommand> request_command(const std::string& name, const Texts& texts) {
+  if (name == "list") return CallCommand{"request.list"};
+  if (texts.id.empty()) {
+    return usage("ID", "is missing", "memsluice request list shows them");
+  }
+  auto id = option_number("ID", texts.id, 0, INT64_MAX);
+  if (!id.ok()) return id.error();
+  return CallCommand{name == "show" ? "request.get" : "request.cancel", {{"id", *id}}};
+}
+
+// Which options belong together: the first that is wrong.
+Result<void> check_migrate(const Texts& texts) {
+  const char* hint = "memsluice migrate --help";
+  if (texts.pid.empty() == texts.tenant.empty()) {
+    return usage("--pid, --tenant", "say exactly one of the two: whose pages", hint);
+  }
+  if (texts.to.empty()) return usage("--to", "is missing: the node to move to", hint);
+  if (texts.pid.empty()) {
+    if (texts.from.empty()) return usage("--from", "is missing: the node to move from", hint);
+    if (!texts.address.empty()) return usage("--address", "goes with --pid only", hint);
+    if (!texts.length.empty()) return usage("--length", "goes with --pid only", hint);
+    if (texts.all_mappings) return usage("--all-mappings", "goes with --pid only", hint);
+    return {};
+  }
+  if (!texts.from.empty()) return usage("--from", "goes with --tenant only", hint);
+  if (texts.length.empty() && !texts.address.empty()) return usage("--length", "is missing", hint);
+  if (texts.address.empty() && !texts.length.empty()) return usage("--address", "is missing", hint);
+  return {};
+}
+
+Result<Json> process_range(const Texts& texts) {
+  auto pid = option_number("--pid", texts.pid, 1, kPidMax);
+  if (!pid.ok()) return pid.error();
+  Json params = {{"pid", *pid}};
+  if (!texts.address.empty()) {
+    auto address = option_address(texts.address);
+    if (!address.ok()) return address.error();
+    auto length = option_bytes("--length", texts.length);
+    if (!length.ok()) return length.error();
+    params["address"] = *address;
+    params["length_bytes"] = *length;
+  }
+  if (texts.all_mappings) params["all_mappings"] = true;
+  return params;
+}
+
+Result<Json> tenant_pages(const Texts& texts) {
+  auto cgroup = parse_cgroup(texts.tenant);
+  if (!cgroup.ok()) return cgroup.error();
+  Json params = {{"cgroup", *cgroup}};
+  if (auto added = add_number(params, "source_node", "--from", texts.from, kNodeMax); !added.ok()) {
+    return added.error();
+  }
+  return params;
+}
+
+Result<MigrateCommand> migrate_command(const Texts& texts) {
+  if (auto checked = check_migrate(texts); !checked.ok()) return checked.error();
+  auto params = texts.pid.empty() ? tenant_pages(texts) : process_range(texts);
+  if (!params.ok()) return params.error();
+  if (auto added = add_number(*params, "target_node", "--to", texts.to, kNodeMax); !added.ok()) {
+    return added.error();
+  }
+  return MigrateCommand{std::move(*params), texts.detach};
+}
+
+Result<TopCommand> top_command(const Texts& texts) {
+  auto interval = option_interval(texts.interval);
+  if (!interval.ok()) return interval.error();
+  return TopCommand{texts.once, *interval};
+}
+
+template <typename Command>
+Result<Invocation> invocation(Result<Command> command, const Texts& texts) {
+  if (!command.ok()) return command.error();
+  return Invocation{std::move(*command), texts.json, texts.socket};
+}
+
+Result<Invocation> interpret(const std::vector<std::string>& names, const Texts& texts) {
+  const std::string name = names.empty() ? "" : names[0];
+  const std::string verb = names.size() < 2 ? "" : names[1];
+  if (name.empty() || ((name == "tenant" || name == "request") && verb.empty())) {
+    return usage(name.empty() ? "command" : name, "say what is to be done", help_command(names));
+  }
+  if (name == "tenant") return invocation(tenant_command(verb, texts), texts);
+  if (name == "request") return invocation(request_command(verb, texts), texts);
+  if (name == "migrate") return invocation(migrate_command(texts), texts);
+  if (name == "top") return invocation(top_command(texts), texts);
+  if (name == "doctor") return invocation(Result(DoctorCommand{texts.root}), texts);
+  if (name == "version") return invocation(Result(VersionCommand{}), texts);
+  if (name == "reload") return invocation(Result(CallCommand{"config.reload"}), texts);
+  return invocation(Result(CallCommand{"status"}), texts);
+}
+
+}  // namespace
+
+Result<std::string> parse_cgroup(std::string_view text) {
+  std::string_view path = text;
+  if (path == kCgroupMount || path.starts_with("/sys/fs/cgroup/")) {
+    path.remove_prefix(kCgroupMount.size());
+  }
+  while (path.starts_with('/')) path.remove_prefix(1);
+  while (path.ends_with('/')) path.remove_suffix(1);
+  for (std::string_view rest = path; !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find('/'));
+    if (part.empty() || part == "." || part == "..") {
+      return usage("CGROUP", fmt::format("\"{}\" has an empty part, . or ..", text));
+    }
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+  }
+  if (path.size() > kCgroupBytesMax) {
+    return usage("CGROUP", fmt::format("longer than {} bytes", kCgroupBytesMax));
+  }
+  return '/' + std::string(path);
+}
+
+Result<Invocation> parse_arguments(const std::vector<std::string>& arguments) {
+  Texts texts;
+  CLI::App app("memsluice: the memory of this host, tier by tier", "memsluice");
+  add_commands(&app, texts);
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    return Invocation{HelpCommand{app.help()}, false, {}};
+  } catch (const CLI::CallForVersion& version) {
+    return Invocation{HelpCommand{std::string(version.what()) + "\n"}, false, {}};
+  } catch (const CLI::ExtrasError& error) {
+    const auto left = app.remaining(true);
+    return unexpected(left.empty() ? error.what() : left.front(), chosen_commands(app));
+  } catch (const CLI::ParseError& error) {
+    return from_cli_error(error, chosen_commands(app));
+  }
+  return interpret(chosen_commands(app), texts);
+}
+
+}  // namespace memsluice

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "daemon/base/clock.h"
+#include "daemon/base/json.h"
+#include "daemon/base/result.h"
+
+namespace memsluice {
+
+// What is one method of the API, and no more.
+struct CallCommand {
+  std::string method;
+  Json params = Json::object();
+};
+
+struct MigrateCommand {
+  Json params;
+  bool detach = false;
+};
+
+struct TopCommand {
+  bool once = false;
+  Milliseconds interval{1000};
+};
+
+struct DoctorCommand {
+  std::string root = "/";
+};
+
+struct VersionCommand {};
+
+struct HelpCommand {
+  std::string text;
+};
+
+struct Invocation {
+  std::variant<CallCommand, MigrateCommand, TopCommand, DoctorCommand, VersionCommand, HelpCommand>
+      command;
+  bool json = false;
+  std::string socket;
+};
+
+// Without the name of the program. What is wrong is a kBadRequest whose object is the option or
+// argument that it is about.
+Result<Invocation> parse_arguments(const std::vector<std::string>& arguments);
+
+// The name by which the API knows a cgroup: "redis.slice", "/redis.slice/" and
+// "/sys/fs/cgroup/redis.slice" are all "/redis.slice".
+Result<std::string> parse_cgroup(std::string_view text);
+
+}  // namespace memsluice

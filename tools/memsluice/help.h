@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0
+#pragma once
+
+// What stands below the options in the output of --help.
+namespace memsluice::help {
+
+inline constexpr const char* kMain =
+    R"(A tenant is a cgroup with a policy. Pages are moved between nodes of memory; the nodes are
+ranked in tiers, and tier 0 is the fastest.
+
+  memsluice doctor                                        is everything there that is needed?
+  memsluice tenant set /redis.slice --fast-limit 256M     keep its hot pages in tier 0
+  memsluice top                                           watch it
+  memsluice migrate --pid 4711 --to 1                     move a process's memory by hand
+
+Sizes are in bytes, or with K, M, G, T (powers of 1024): 4096, 512M, 1.5G.
+Exit status: 0 done, 1 failed, 2 wrong arguments, 3 not permitted, 4 no such tenant, process, node
+or request, 5 conflict, 6 daemon or module not there, 128+N ended by signal N.)";
+
+inline constexpr const char* kStatus = R"(Example:
+  memsluice status --json | jq '.nodes[] | {id, tier, free_bytes}')";
+
+inline constexpr const char* kTenant =
+    R"(A page belongs to the nearest tenant at or above the cgroup that is charged for it.
+
+  memsluice tenant set /redis.slice --tiering on --fast-limit 256M
+  memsluice tenant show /redis.slice)";
+
+inline constexpr const char* kTenantList = R"(Sizes are as the last scan of the tenant saw them.)";
+
+inline constexpr const char* kTenantShow =
+    R"(Bin B of the histogram holds the pages that were seen accessed 2^B-1 to 2^(B+1)-2 times, older
+times counting less. Pages from the hot bin on belong in tier 0.
+
+  memsluice tenant show /redis.slice
+  memsluice tenant show /system.slice/redis-server.service --json)";
+
+inline constexpr const char* kTenantSet =
+    R"(What is left out stays as it is; for a new tenant it is the default of the configuration.
+It lasts until the daemon or the cgroup ends: what shall last belongs into the configuration.
+
+  memsluice tenant set /redis.slice --tiering on --fast-limit 256M
+  memsluice tenant set /redis.slice --fast-limit none
+  memsluice tenant set /batch.slice --promote-mib-per-s 0      only demote)";
+
+inline constexpr const char* kTenantClear = R"(Its pages stay where they are.
+
+  memsluice tenant clear /redis.slice)";
+
+inline constexpr const char* kMigrate =
+    R"(Waits for the end, with a progress bar on a terminal. Ctrl-C cancels: what has been moved stays
+moved, and is told. What cannot be moved stays where it is, and is counted by reason.
+
+  memsluice migrate --pid 4711 --to 1                          all memory of a process
+  memsluice migrate --pid 4711 --address 0x7f2c40000000 --length 512M --to 0
+  memsluice migrate --tenant /redis.slice --from 0 --to 1      empty node 0 of a tenant
+  memsluice migrate --tenant /redis.slice --from 0 --to 1 --detach)";
+
+inline constexpr const char* kRequest = R"(  memsluice request list
+  memsluice request cancel 7)";
+
+inline constexpr const char* kRequestList =
+    R"(The daemon knows those that run, and the last 64 that ended.)";
+
+inline constexpr const char* kRequestShow = R"(  memsluice request show 7)";
+
+inline constexpr const char* kRequestCancel = R"(What has been moved stays moved.
+
+  memsluice request cancel 7)";
+
+inline constexpr const char* kTop =
+    R"(PROMOTE/s, DEMOTE/s and REFUSED/s are of the last interval, so --once takes one interval, too.
+The bars are pages by how often they are accessed, the coldest at the left, on a logarithmic
+scale; what is right of the mark belongs in tier 0. q ends it.
+
+  memsluice top --interval 2
+  memsluice top --once
+  memsluice top --json | jq '.tenants[] | {cgroup, promoted_pages_per_s}')";
+
+inline constexpr const char* kReload =
+    R"(An error in it is reported, and the daemon goes on with what it had.)";
+
+inline constexpr const char* kDoctor =
+    R"(Looks at kernel, module, daemon, nodes, cgroups, other balancers and devices, and says for each
+what was found and what to do. Works without the daemon, and sees most as root.
+Exit status: 0 if there is no error among the findings, else 1.
+
+  memsluice doctor
+  memsluice doctor --json | jq '.findings[] | select(.level != "ok")')";
+
+inline constexpr const char* kVersion = R"(Works without the daemon.)";
+
+}  // namespace memsluice::help

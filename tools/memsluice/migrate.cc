@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "tools/memsluice/migrate.h"
+
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "tools/memsluice/exit_status.h"
+#include "tools/memsluice/fields.h"
+#include "tools/memsluice/render.h"
+
+namespace memsluice {
+namespace {
+
+constexpr uint64_t kPollMs = 250;
+constexpr Milliseconds kProgressAfter{1000};
+constexpr Milliseconds kCancelWait{5000};
+constexpr const char* kClearLine = "\r\033[K";
+
+Milliseconds now() {
+  return SystemClock().monotonic();
+}
+
+bool has_ended(const Json& request) {
+  return text(request, "state") != "running";
+}
+
+// The bar that stands on the last line of a terminal while a request runs.
+class Progress {
+ public:
+  explicit Progress(const Environment& environment) : environment_(environment), start_(now()) {}
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress() {
+    if (shown_) environment_.err << kClearLine << std::flush;
+  }
+
+  void show(const Json& request) {
+    const Milliseconds elapsed = now() - start_;
+    if (!environment_.err_is_terminal || elapsed < kProgressAfter) return;
+    const double elapsed_s = static_cast<double>(elapsed.count()) / 1000;
+    environment_.err << kClearLine
+                     << progress_line(request, elapsed_s, environment_.columns - 1,
+                                      environment_.page_bytes)
+                     << std::flush;
+    shown_ = true;
+  }
+
+ private:
+  const Environment& environment_;
+  const Milliseconds start_;
+  bool shown_ = false;
+};
+
+Result<Json> call_request(Client& client, const char* method, const Json& params) {
+  auto result = client.call(method, params);
+  if (!result.ok()) return result.error();
+  const Json& request = member(*result, "request");
+  if (request.is_object() && number(request, "id") && text(request, "state") != "-") return request;
+  return Error{.code = ErrorCode::kFailed,
+               .object = method,
+               .message = "the reply has no request in it",
+               .hint = "memsluice request list shows what runs"};
+}
+
+Result<Json> wait_once(Client& client, uint64_t id) {
+  return call_request(client, "request.wait", {{"id", id}, {"timeout_ms", kPollMs}});
+}
+
+Result<Json> wait_until_ended(Client& client, Json request, const Environment& environment) {
+  Progress progress(environment);
+  const uint64_t id = *number(request, "id");
+  while (!has_ended(request) && environment.stop_signal() == 0) {
+    progress.show(request);
+    auto next = wait_once(client, id);
+    if (!next.ok()) return next;
+    request = std::move(*next);
+  }
+  return request;
+}
+
+Result<Json> cancel(Client& client, uint64_t id) {
+  auto request = call_request(client, "request.cancel", {{"id", id}});
+  const Milliseconds deadline = now() + kCancelWait;
+  while (request.ok() && !has_ended(*request) && now() < deadline) request = wait_once(client, id);
+  return request;
+}
+
+// A request that has failed ends the command as the same error of a call would.
+Error ended_badly(const Json& request) {
+  const auto error = error_from_json(member(request, "error"));
+  if (error) return *error;
+  return {.object = fmt::format("request {}", *number(request, "id")),
+          .message = fmt::format("has ended as {}", text(request, "state"))};
+}
+
+int outcome(const Json& request, int signal, std::ostream& err) {
+  if (text(request, "state") == "done") return 0;
+  if (signal != 0 && text(request, "state") != "failed") return 128 + signal;
+  const Error error = ended_badly(request);
+  print_error(error, err);
+  return exit_status(error.code);
+}
+
+}  // namespace
+
+Result<int> run_migrate(const MigrateCommand& command, bool json, const Environment& environment) {
+  auto client = Client::connect(environment.client);
+  if (!client.ok()) return client.error();
+  auto request = call_request(*client, "migrate", command.params);
+  if (!request.ok()) return request.error();
+  int signal = 0;
+  if (!command.detach) {
+    request = wait_until_ended(*client, std::move(*request), environment);
+    signal = environment.stop_signal();
+    if (request.ok() && !has_ended(*request)) request = cancel(*client, *number(*request, "id"));
+    if (!request.ok()) return request.error();
+  }
+  environment.out << (json ? to_line({{"request", *request}})
+                           : render_request(*request, environment.page_bytes));
+  if (command.detach) return 0;
+  return outcome(*request, signal, environment.err);
+}
+
+}  // namespace memsluice

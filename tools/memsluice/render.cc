@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "tools/memsluice/render.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tools/memsluice/format.h"
+
+namespace memsluice {
+namespace {
+
+constexpr size_t kBarColumns = 30;
+
+std::string size_of_pages(std::optional<uint64_t> pages, uint64_t page_bytes) {
+  if (!pages) return "-";
+  return human_bytes(static_cast<double>(*pages) * static_cast<double>(page_bytes));
+}
+
+std::string bytes(const Json& object, std::string_view key) {
+  return human_bytes(real(object, key));
+}
+
+std::string count(const Json& object, std::string_view key) {
+  return human_count(number(object, key));
+}
+
+std::string on_off(std::optional<bool> value) {
+  return !value ? "-" : *value ? "on" : "off";
+}
+
+std::string name(const Json& object, std::string_view key) {
+  return printable(text(object, key));
+}
+
+std::string fast_limit(const Json& policy) {
+  if (policy.is_object() && member(policy, "fast_limit_bytes").is_null()) return "none";
+  return bytes(policy, "fast_limit_bytes");
+}
+
+std::string values(const Json& list) {
+  std::vector<std::string> words;
+  if (!list.is_array()) return "-";
+  for (const Json& value : list) {
+    words.push_back(value.is_string() ? printable(value.get<std::string>()) : to_line(value));
+    if (words.back().ends_with('\n')) words.back().pop_back();
+  }
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+std::string refused_text(const Json& reasons) {
+  const uint64_t total = sum(reasons);
+  if (total == 0) return "none";
+  std::vector<std::string> parts;
+  for (const auto& [reason, pages] : reasons.items()) {
+    if (number(reasons, reason).value_or(0) == 0) continue;
+    parts.push_back(fmt::format("{} {}", count(reasons, reason), printable(reason)));
+  }
+  return fmt::format("{} pages: {}", total, fmt::join(parts, ", "));
+}
+
+std::string render_nodes(const Json& nodes) {
+  Table table({{"NODE", Align::kRight},
+               {"TIER", Align::kRight},
+               {"SIZE", Align::kRight},
+               {"FREE", Align::kRight},
+               {"CPUS", Align::kRight},
+               {"DISTANCE"}});
+  for (const Json& node : nodes) {
+    table.add_row({count(node, "id"), count(node, "tier"), bytes(node, "total_bytes"),
+                   bytes(node, "free_bytes"), count(node, "cpus"),
+                   values(member(node, "distance"))});
+  }
+  return table.render();
+}
+
+std::string render_tenants(const Json& tenants, uint64_t page_bytes) {
+  if (tenants.empty()) return "no tenant: memsluice tenant set --help\n";
+  Table table({{"TENANT"},
+               {"FROM"},
+               {"TIERING"},
+               {"FAST", Align::kRight},
+               {"LIMIT", Align::kRight},
+               {"SLOW", Align::kRight},
+               {"PROMOTED", Align::kRight},
+               {"DEMOTED", Align::kRight},
+               {"REFUSED", Align::kRight}});
+  for (const Json& tenant : tenants) {
+    const Json& policy = member(tenant, "policy");
+    table.add_row({name(tenant, "cgroup"), name(tenant, "origin"), on_off(flag(policy, "tiering")),
+                   bytes(tenant, "fast_bytes"), fast_limit(policy), bytes(tenant, "slow_bytes"),
+                   size_of_pages(number(tenant, "promoted_pages"), page_bytes),
+                   size_of_pages(number(tenant, "demoted_pages"), page_bytes),
+                   size_of_pages(sum(member(tenant, "refused_pages")), page_bytes)});
+  }
+  return table.render();
+}
+
+std::string render_policy(const Json& tenant) {
+  const Json& policy = member(tenant, "policy");
+  return fmt::format("tiering {}, fast limit {}, promote {} MiB/s, demote {} MiB/s",
+                     on_off(flag(policy, "tiering")), fast_limit(policy),
+                     count(policy, "promote_mib_per_s"), count(policy, "demote_mib_per_s"));
+}
+
+std::string accesses_of_bin(size_t bin, size_t bins) {
+  const uint64_t low = (uint64_t{1} << std::min<size_t>(bin, 62)) - 1;
+  if (bin + 1 == bins) return fmt::format("{} and more", low);
+  const uint64_t high = 2 * low;
+  return low == high ? fmt::format("{}", low) : fmt::format("{} to {}", low, high);
+}
+
+std::string bin_mark(size_t bin, const Json& tenant) {
+  if (const auto hot = number(tenant, "hot_bin"); hot && bin >= *hot) return "hot";
+  if (const auto cold = number(tenant, "cold_bin"); cold && *cold < 16 && bin <= *cold)
+    return "cold";
+  return "";
+}
+
+std::string render_histogram(const Json& tenant, uint64_t page_bytes) {
+  const Json& fast = member(member(tenant, "histogram_pages"), "fast");
+  const Json& slow = member(member(tenant, "histogram_pages"), "slow");
+  if (!fast.is_array() || fast.size() != slow.size()) return "";
+  Table table({{"BIN", Align::kRight},
+               {"ACCESSES", Align::kRight},
+               {"FAST", Align::kRight},
+               {"SLOW", Align::kRight},
+               {""}});
+  for (size_t bin = 0; bin < fast.size(); ++bin) {
+    const auto size = [&](const Json& pages) {
+      return size_of_pages(number({{"pages", pages[bin]}}, "pages"), page_bytes);
+    };
+    table.add_row({fmt::format("{}", bin), accesses_of_bin(bin, fast.size()), size(fast),
+                   slow.is_array() ? size(slow) : "-", bin_mark(bin, tenant)});
+  }
+  return "\n" + table.render();
+}
+
+std::string node_sizes(const Json& node_bytes) {
+  std::vector<std::string> parts;
+  if (!node_bytes.is_object()) return "-";
+  for (const auto& [node, size] : node_bytes.items()) {
+    parts.push_back(fmt::format("node {} {}", printable(node), bytes(node_bytes, node)));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string render_tenant(const Json& tenant, uint64_t page_bytes) {
+  const auto pages = [&](const char* key) {
+    const auto value = number(tenant, key);
+    return fmt::format("{} ({} pages)", size_of_pages(value, page_bytes), human_count(value));
+  };
+  std::string result;
+  const auto add = [&](const char* title, const std::string& value) {
+    result += fmt::format("{:<10} {}\n", title, value);
+  };
+  add("tenant", name(tenant, "cgroup"));
+  add("cgroup id", count(tenant, "cgroup_id"));
+  add("policy", fmt::format("{} (from {})", render_policy(tenant), name(tenant, "origin")));
+  add("scanned",
+      fmt::format("fast {}, slow {}", bytes(tenant, "fast_bytes"), bytes(tenant, "slow_bytes")));
+  add("charged", fmt::format("{}; {}", bytes(tenant, "memory_current_bytes"),
+                             node_sizes(member(tenant, "node_bytes"))));
+  add("promoted", pages("promoted_pages"));
+  add("demoted", pages("demoted_pages"));
+  add("refused", refused_text(member(tenant, "refused_pages")));
+  add("scans",
+      fmt::format("{} of {} processes, {:.1f} s of CPU in all", count(tenant, "scans"),
+                  count(tenant, "processes"), real(tenant, "scan_cpu_us").value_or(0) / 1e6));
+  return result + render_histogram(tenant, page_bytes);
+}
+
+std::string render_requests(const Json& requests, uint64_t page_bytes) {
+  if (requests.empty()) return "no request\n";
+  Table table({{"ID", Align::kRight},
+               {"STATE"},
+               {"OBJECT"},
+               {"TO", Align::kRight},
+               {"TOTAL", Align::kRight},
+               {"SEEN", Align::kRight},
+               {"MOVED", Align::kRight},
+               {"REFUSED", Align::kRight}});
+  for (const Json& request : requests) {
+    const auto pages = [&](const char* key) {
+      return size_of_pages(number(request, key), page_bytes);
+    };
+    table.add_row({count(request, "id"), name(request, "state"), name(request, "object"),
+                   count(request, "target_node"), pages("total_pages"), pages("seen_pages"),
+                   pages("moved_pages"),
+                   size_of_pages(sum(member(request, "refused_pages")), page_bytes)});
+  }
+  return table.render();
+}
+
+std::string render_status(const Json& status, uint64_t page_bytes) {
+  const Json& daemon = member(status, "daemon");
+  const Json& module = member(status, "module");
+  std::string result = fmt::format("daemon  {}, up {}, configuration {}\n", name(daemon, "version"),
+                                   human_duration(number(daemon, "uptime_s").value_or(0)),
+                                   name(daemon, "config_path"));
+  if (flag(module, "loaded") == false) {
+    result += "module  not loaded: modprobe memsluice\n";
+  } else {
+    result += fmt::format("module  {}, ABI {}: {}\n", name(module, "version"),
+                          count(module, "abi_version"), values(member(module, "features")));
+  }
+  return result + '\n' + render_nodes(member(status, "nodes")) + '\n' +
+         render_tenants(member(status, "tenants"), page_bytes);
+}
+
+}  // namespace
+
+std::string render_request(const Json& request, uint64_t page_bytes) {
+  const auto pages = [&](const char* key) {
+    const auto value = number(request, key);
+    return fmt::format("{} ({} pages)", size_of_pages(value, page_bytes), human_count(value));
+  };
+  std::string result =
+      fmt::format("request {}: {} to node {}: {}\n", count(request, "id"), name(request, "object"),
+                  count(request, "target_node"), name(request, "state"));
+  const Json& error = member(request, "error");
+  if (error.is_object()) result += fmt::format("  error         {}\n", name(error, "message"));
+  result += fmt::format("  looked at     {} of {}\n", pages("seen_pages"), pages("total_pages"));
+  result += fmt::format("  moved         {}\n", pages("moved_pages"));
+  result += fmt::format("  already there {}\n", pages("already_there_pages"));
+  result += fmt::format("  refused       {}\n", refused_text(member(request, "refused_pages")));
+  return result;
+}
+
+std::string render_result(std::string_view method, const Json& params, const Json& result,
+                          uint64_t page_bytes) {
+  if (method == "status") return render_status(result, page_bytes);
+  if (method == "tenant.list") return render_tenants(member(result, "tenants"), page_bytes);
+  if (method == "tenant.get") return render_tenant(member(result, "tenant"), page_bytes);
+  if (method == "tenant.set") {
+    const Json& tenant = member(result, "tenant");
+    return fmt::format("tenant {}: {}\n", name(tenant, "cgroup"), render_policy(tenant));
+  }
+  if (method == "tenant.clear") return fmt::format("tenant {}: cleared\n", name(params, "cgroup"));
+  if (method == "request.list") return render_requests(member(result, "requests"), page_bytes);
+  if (method == "config.reload") {
+    return flag(result, "changed") == true ? "the configuration has been loaded\n"
+                                           : "the configuration has not changed\n";
+  }
+  return render_request(member(result, "request"), page_bytes);
+}
+
+std::string progress_line(const Json& request, double elapsed_s, size_t columns,
+                          uint64_t page_bytes) {
+  const auto seen = static_cast<double>(number(request, "seen_pages").value_or(0));
+  const auto total = static_cast<double>(number(request, "total_pages").value_or(0));
+  const double share = total > 0 ? std::clamp(seen / total, 0.0, 1.0) : 0;
+  const auto filled = static_cast<size_t>(share * kBarColumns);
+  std::string line = fmt::format("[{}{}] {:>3.0f}%  {} of {}", std::string(filled, '#'),
+                                 std::string(kBarColumns - filled, '-'), share * 100,
+                                 size_of_pages(number(request, "seen_pages"), page_bytes),
+                                 size_of_pages(number(request, "total_pages"), page_bytes));
+  if (share > 0 && elapsed_s > 0) {
+    const double left_s = std::min(elapsed_s * (1 - share) / share, 1e9);
+    line += fmt::format(", {} left", human_duration(static_cast<uint64_t>(left_s + 0.5)));
+  }
+  return shortened(line, columns);
+}
+
+}  // namespace memsluice
