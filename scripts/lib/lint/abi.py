@@ -8,6 +8,7 @@ from .tree import NotApplicable, Tree
 SYSFS_CODE = "kernel/abi/sysfs.c"
 SYSFS_PAGE = "docs/abi/sysfs-kernel-memsluice"
 SYSFS_FIELDS = ("What", "Date", "KernelVersion", "Contact", "Description")
+PROJECT_FILE = "CMakeLists.txt"
 RELEASE_CODE = "kernel/abi/abi.h"
 IOCTL_CODE = "include/uapi/memsluice.h"
 IOCTL_PAGE = "docs/abi/ioctl.md"
@@ -47,7 +48,7 @@ def ioctl(tree: Tree) -> list[str]:
 
 def release(tree: Tree) -> list[str]:
     """The module says the version that CMakeLists.txt says."""
-    project = re.search(r"^project\(memsluice VERSION ([\d.]+)", _read(tree, "CMakeLists.txt"), re.M)
+    project = re.search(r"^project\(memsluice VERSION ([\d.]+)", _read(tree, PROJECT_FILE), re.M)
     module = re.search(r'#define MEMSLUICE_RELEASE "(.*)"', _read(tree, RELEASE_CODE))
     if project and module and project[1] == module[1]:
         return []
