@@ -3,6 +3,7 @@
 // and what devices move (they charge themselves, see traffic_file.h). Non-temporal stores look
 // like plain ones.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -220,7 +221,12 @@ class Plugin {
 Result<Mapping> create_file(const std::string& path, const Layout& layout) {
   const Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd.valid()) return errno_error(errno, "open", path);
-  if (ftruncate(fd.get(), kFileBytes) != 0) return errno_error(errno, "ftruncate", path);
+  struct stat status;
+  if (fstat(fd.get(), &status) != 0) return errno_error(errno, "fstat", path);
+  // Never shorter than it is: QEMU may have been told that size.
+  if (status.st_size < static_cast<off_t>(kFileBytes) && ftruncate(fd.get(), kFileBytes) != 0) {
+    return errno_error(errno, "ftruncate", path);
+  }
   auto mapping = Mapping::open(path);
   if (!mapping.ok()) return mapping;
   std::memset(mapping->bytes().data(), 0, kFileBytes);

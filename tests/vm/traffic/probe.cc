@@ -50,6 +50,10 @@ class NodeBuffer {
     if (syscall(SYS_mbind, base, bytes + kSlack, MPOL_BIND, mask, 64ul, 0u) != 0) {
       return errno_error(errno, "mbind", fmt::format("node {}", node));
     }
+    // khugepaged would copy the buffer while it is measured.
+    if (madvise(base, bytes + kSlack, MADV_NOHUGEPAGE) != 0) {
+      return errno_error(errno, "madvise", "MADV_NOHUGEPAGE");
+    }
     std::memset(base, 1, bytes + kSlack);
     return NodeBuffer(static_cast<char*>(base), bytes);
   }
