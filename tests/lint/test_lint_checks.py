@@ -16,6 +16,8 @@ KernelVersion:	6.12
 Contact:	somebody
 Description:	Between two scans.
 """
+PROCFS_CODE = 'proc_create_single("scan_interval_ms", 0444, directory, show);\n'
+PROCFS_PAGE = "Tables.\n\n" + SYSFS_ENTRY
 PROJECT_1 = "project(memsluice VERSION 1.0)\n"
 SYSFS_CODE = "&scan_interval_ms_attribute.attr,\n"
 CASES: list[tuple[Callable[[Tree], list[str]], dict[str, str], dict[str, str]]] = [
@@ -44,6 +46,11 @@ CASES: list[tuple[Callable[[Tree], list[str]], dict[str, str], dict[str, str]]] 
             abi.SYSFS_CODE: SYSFS_CODE,
             abi.SYSFS_PAGE: SYSFS_ENTRY.replace("Contact:", "C:"),
         },
+    ),
+    (
+        abi.procfs,
+        {abi.PROCFS_CODE: PROCFS_CODE, abi.PROCFS_PAGE: PROCFS_PAGE},
+        {abi.PROCFS_CODE: "", abi.PROCFS_PAGE: PROCFS_PAGE},
     ),
     (
         abi.ioctl,

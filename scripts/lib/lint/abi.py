@@ -7,11 +7,13 @@ from .tree import NotApplicable, Tree
 
 SYSFS_CODE = "kernel/abi/sysfs.c"
 SYSFS_PAGE = "docs/abi/sysfs-kernel-memsluice"
-SYSFS_FIELDS = ("What", "Date", "KernelVersion", "Contact", "Description")
+PROCFS_CODE = "kernel/abi/procfs.c"
+PROCFS_PAGE = "docs/abi/procfs-memsluice"
+FIELDS = ("What", "Date", "KernelVersion", "Contact", "Description")
 PROJECT_FILE = "CMakeLists.txt"
 RELEASE_CODE = "kernel/abi/abi.h"
 IOCTL_CODE = "include/uapi/memsluice.h"
-IOCTL_PAGE = "docs/abi/ioctl.md"
+IOCTL_PAGE = "docs/abi/ioctl-memsluice"
 
 
 def _read(tree: Tree, name: str) -> str:
@@ -27,17 +29,27 @@ def _differences(code: set[str], page: set[str], code_name: str, page_name: str)
     return missing + stale
 
 
-def sysfs(tree: Tree) -> list[str]:
-    code = set(re.findall(r"&(\w+)_attribute\.attr,", _read(tree, SYSFS_CODE)))
-    entries = re.split(r"\n(?=What:)", _read(tree, SYSFS_PAGE).strip())
-    page = {entry.splitlines()[0].rsplit("/", 1)[-1] for entry in entries}
+def _files(tree: Tree, code_name: str, declaration: str, page_name: str) -> list[str]:
+    """Compares DECLARATION's matches in the code with the entries of a page in the ABI format."""
+    code = set(re.findall(declaration, _read(tree, code_name)))
+    page = _read(tree, page_name)
+    entries = [entry for entry in re.split(r"^(?=What:)", page, flags=re.M) if entry[:5] == "What:"]
     incomplete = [
-        f"{SYSFS_PAGE}: {entry.splitlines()[0]}: no line {field}:"
+        f"{page_name}: {entry.splitlines()[0]}: no line {field}:"
         for entry in entries
-        for field in SYSFS_FIELDS
+        for field in FIELDS
         if not re.search(rf"^{field}:\s*\S", entry, re.M)
     ]
-    return incomplete + _differences(code, page, SYSFS_CODE, SYSFS_PAGE)
+    documented = {entry.splitlines()[0].rsplit("/", 1)[-1] for entry in entries}
+    return incomplete + _differences(code, documented, code_name, page_name)
+
+
+def sysfs(tree: Tree) -> list[str]:
+    return _files(tree, SYSFS_CODE, r"&(\w+)_attribute\.attr,", SYSFS_PAGE)
+
+
+def procfs(tree: Tree) -> list[str]:
+    return _files(tree, PROCFS_CODE, r'proc_create\w*\("(\w+)"', PROCFS_PAGE)
 
 
 def ioctl(tree: Tree) -> list[str]:

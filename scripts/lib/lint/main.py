@@ -23,6 +23,7 @@ CHECKS: dict[str, Callable[[Tree], list[str]]] = {
     "links": documents.links,
     "man-pages": documents.man_pages,
     "abi-sysfs": abi.sysfs,
+    "abi-procfs": abi.procfs,
     "abi-ioctl": abi.ioctl,
     "release": abi.release,
     "clang-format": clang.format_,
