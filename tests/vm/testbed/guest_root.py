@@ -38,10 +38,14 @@ def ensure(update: bool = False) -> Path:
     return GUEST_ROOT
 
 
-def _finish(root: Path, _packages: list[Package]) -> None:
+def make_accounts(root: Path) -> None:
     masters = root / "usr/share/base-passwd"
     shutil.copy(masters / "passwd.master", root / "etc/passwd")
     shutil.copy(masters / "group.master", root / "etc/group")
+
+
+def _finish(root: Path, _packages: list[Package]) -> None:
+    make_accounts(root)
     (root / "etc/hosts").write_text("127.0.0.1 localhost memsluice\n")
     for directory in ("release", "modules"):
         (root / "opt/memsluice" / directory).mkdir(parents=True)
@@ -67,7 +71,7 @@ def _install_agent() -> None:
     source = GUEST_SOURCES / "agent.cc"
     directory = GUEST_ROOT / "usr/local/lib/testbed"
     agent = directory / "agent"
-    _install(GUEST_SOURCES / "setup", directory / "setup")
+    directory.mkdir(parents=True, exist_ok=True)
     _install(GUEST_SOURCES / "inittab", GUEST_ROOT / "etc/inittab")
     if agent.exists() and agent.stat().st_mtime >= source.stat().st_mtime:
         return

@@ -9,14 +9,22 @@ from pathlib import Path
 
 from . import host
 from .kernels import Kernel
-from .paths import BUILD, GUEST_ROOT, GUEST_SOURCES, ROOT, locked
+from .paths import BUILD, GUEST_ROOT, GUEST_SOURCES, locked
 
+COMMANDS = (
+    "dmesg", "grep", "hostname", "insmod", "ip", "mkdir", "mount", "poweroff", "switch_root", "uname",
+)  # fmt: skip
 MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay")
 
 
 def ensure(kernel: Kernel) -> Path:
     image = BUILD / f"initramfs-{kernel.version}"
-    sources = [GUEST_SOURCES / "init", GUEST_ROOT / "bin/busybox", kernel.image, Path(__file__)]
+    sources = [
+        GUEST_SOURCES / "init",
+        GUEST_ROOT / "bin/busybox",
+        kernel.modules / "modules.dep",
+        Path(__file__),
+    ]
     with locked("initramfs"):
         if not image.exists() or image.stat().st_mtime < max(s.stat().st_mtime for s in sources):
             _make(kernel, image)
@@ -30,6 +38,8 @@ def _make(kernel: Kernel, image: Path) -> None:
         for directory in ("bin", "dev", "lower", "modules", "proc", "root", "sys", "writable"):
             (tree / directory).mkdir()
         shutil.copy(GUEST_ROOT / "bin/busybox", tree / "bin")
+        for command in COMMANDS:
+            (tree / "bin" / command).symlink_to("busybox")
         shutil.copy(GUEST_SOURCES / "init", tree / "init")
         (tree / "init").chmod(0o755)
         order = _insertion_order(kernel)
@@ -43,7 +53,8 @@ def _make(kernel: Kernel, image: Path) -> None:
 
 
 def _insertion_order(kernel: Kernel) -> list[Path]:
-    command = ["modprobe", "-d", ROOT, "-S", kernel.version, "-a", "--show-depends", *MODULES]
+    command = ["modprobe", "-d", kernel.tree, "-S", kernel.version, "-a", "--show-depends"]
+    command += MODULES
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     # Other lines say "builtin NAME".
     paths = [line.split()[1] for line in output.splitlines() if line.startswith("insmod ")]

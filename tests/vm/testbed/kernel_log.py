@@ -50,7 +50,7 @@ class KernelLog:
     def text(self) -> str:
         return self.path.read_text(errors="replace") if self.path.exists() else ""
 
-    def tail(self, lines: int = 30) -> str:
+    def tail(self, lines: int = 60) -> str:
         return "\n".join(self.text().splitlines()[-lines:])
 
     def new_reports(self) -> list[str]:

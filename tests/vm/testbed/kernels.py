@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
 """The kernels that modules are built for and machines boot."""
 
-from dataclasses import dataclass
+import struct
+import subprocess
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .errors import TestbedError
-from .paths import ROOT
+from .paths import BUILD, ROOT, locked
+
+# Of the boot protocol's header (Documentation/arch/x86/boot.rst).
+SETUP_SECTORS_OFFSET = 0x1F1
+PAYLOAD_OFFSET = 0x248
+SECTOR_BYTES = 512
+SIZE_BYTES = 4  # after the compressed kernel stands its size when uncompressed
+DECOMPRESSORS = {b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zX": "xz", b"\x1f\x8b": "gzip"}
 
 
 @dataclass(frozen=True)
@@ -13,19 +22,27 @@ class Kernel:
     name: str
     suite: str
     packages: tuple[str, ...]
+    tree: Path = field(default=ROOT, repr=False)  # where its packages are unpacked
 
     @property
     def version(self) -> str:
         """The release string, as uname -r prints it."""
-        return (ROOT / f"kernel-{self.name}").read_text().strip()
-
-    @property
-    def image(self) -> Path:
-        return ROOT / "boot" / f"vmlinuz-{self.version}"
+        return (self.tree / f"kernel-{self.name}").read_text().strip()
 
     @property
     def modules(self) -> Path:
-        return ROOT / "usr/lib/modules" / self.version
+        return self.tree / "usr/lib/modules" / self.version
+
+    def image(self) -> Path:
+        """An ELF file, which QEMU starts by its PVH entry: no guest has to decompress it."""
+        packed = self.tree / "boot" / f"vmlinuz-{self.version}"
+        elf = BUILD / f"vmlinux-{self.version}"
+        with locked("kernels"):
+            if not elf.exists() or elf.stat().st_mtime < packed.stat().st_mtime:
+                fresh = elf.with_name(elf.name + ".new")
+                fresh.write_bytes(_decompress(packed))
+                fresh.replace(elf)
+        return elf
 
 
 KERNELS = {
@@ -39,3 +56,16 @@ def find(name: str) -> Kernel:
     if name not in KERNELS:
         raise TestbedError(f"no kernel named {name}; there are: {', '.join(KERNELS)}")
     return KERNELS[name]
+
+
+def _decompress(vmlinuz: Path) -> bytes:
+    """The ELF file inside a bzImage."""
+    data = vmlinuz.read_bytes()
+    offset, size = struct.unpack_from("<II", data, PAYLOAD_OFFSET)
+    start = (data[SETUP_SECTORS_OFFSET] + 1) * SECTOR_BYTES + offset
+    payload = data[start : start + size - SIZE_BYTES]
+    for magic, program in DECOMPRESSORS.items():
+        if payload.startswith(magic):
+            command = [program, "-dc"]
+            return subprocess.run(command, input=payload, stdout=subprocess.PIPE, check=True).stdout
+    raise TestbedError(f"{vmlinuz}: compressed in a way that is not known: {payload[:4].hex()}")

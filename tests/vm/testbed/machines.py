@@ -36,6 +36,7 @@ class VmDescription:
     machine: str
     name: str
     kernel: str
+    installed: bool  # memsluice is installed in it, and systemd runs it
     kernel_arguments: tuple[str, ...]
     init_on_alloc: bool
     nodes: tuple[Node, ...]
@@ -152,6 +153,7 @@ def _vm(table: _Table, machine: str, number: int) -> VmDescription:
         machine=machine,
         name=table.take("name", str, f"{machine}-{number}" if number else machine),
         kernel=kernel,
+        installed=table.take("installed", bool, False),
         kernel_arguments=table.strings("kernel_arguments"),
         init_on_alloc=table.take("init_on_alloc", bool, True),
         nodes=tuple(_node(node) for node in table.tables("node")),

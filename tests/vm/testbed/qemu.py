@@ -18,6 +18,8 @@ KVM = ("-accel", "kvm", "-cpu", "host")
 PROBE_SECONDS = 20
 KERNEL_ARGUMENTS = (
     "console=ttyS0 loglevel=5 panic=-1 oops=panic memhp_default_state=online_movable "
+    # What a boot spends seconds on, emulated, and no test looks at.
+    "cryptomgr.notests apparmor=0 "
     # On a busy host an emulated CPU may stand still for long: that is no fault of the kernel's.
     "tsc=reliable nowatchdog rcupdate.rcu_cpu_stall_timeout=120"
 )
@@ -68,14 +70,14 @@ def command_line(vm: VmDescription, kernel: Kernel, files: Files) -> list[str]:
         "-machine", "q35" + (",hmat=on" if vm.has_tiers else ""),
         "-smp", str(vm.cpus),
         *_memory(vm),
-        "-kernel", str(kernel.image),
+        "-kernel", str(kernel.image()),
         "-initrd", str(files.initramfs),
         "-append", _kernel_arguments(vm),
         "-chardev", f"file,id=console,path={files.console}", "-serial", "chardev:console",
         "-device", "virtio-rng-pci",
         "-chardev", f"socket,id=qmp,fd={files.qmp_fd}", "-object", "monitor-qmp,id=qmp-monitor,chardev=qmp",
         *_agents(files),
-        *_shares(kernel),
+        *_shares(vm, kernel),
         *_traffic(vm, files),
     ]  # fmt: skip
 
@@ -114,14 +116,18 @@ def _agents(files: Files) -> Iterator[str]:
     yield from ("-device", "virtserialport,chardev=attach,name=memsluice.attach")
 
 
-def _shares(kernel: Kernel) -> Iterator[str]:
-    modules = MODULES / kernel.version
-    for tag, directory in {
-        "root": GUEST_ROOT,
-        "kernel": kernel.modules,
-        "release": RELEASE,
-        "modules": modules,
-    }.items():
+def _shares(vm: VmDescription, kernel: Kernel) -> Iterator[str]:
+    if vm.installed:
+        shares = {"root": kernel.tree}
+    else:
+        modules = MODULES / kernel.version
+        shares = {
+            "root": GUEST_ROOT,
+            "kernel": kernel.modules,
+            "release": RELEASE,
+            "modules": modules,
+        }
+    for tag, directory in shares.items():
         directory.mkdir(parents=True, exist_ok=True)
         options = "security_model=none,readonly=on,multidevs=remap"
         yield from ("-fsdev", f"local,id={tag},path={directory},{options}")
@@ -164,7 +170,7 @@ def _probe_kvm(kernel: Kernel, initramfs: Path) -> bool:
     command = [
         *binary(), *KVM, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-machine", "q35", "-smp", "2", "-m", "512M", "-serial", "stdio",
-        "-kernel", str(kernel.image), "-initrd", str(initramfs),
+        "-kernel", str(kernel.image()), "-initrd", str(initramfs),
         "-append", "console=ttyS0 panic=-1 memsluice.probe",
     ]  # fmt: skip
     try:
