@@ -65,7 +65,7 @@ class Apt:
     def __init__(self, release: str, extra_suites: tuple[str, ...] = ()) -> None:
         self._suites = " ".join([release, *extra_suites])
         self._security = f"{release}-security"
-        self._state = CACHE / f"apt-{release}"
+        self._state = CACHE / "-".join(["apt", release, *extra_suites])
 
     def update(self) -> None:
         """Fetches the package lists and verifies their signatures."""

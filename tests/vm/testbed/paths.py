@@ -16,6 +16,7 @@ BUILD = PROJECT / "build/testbed"
 CACHE = BUILD / "cache"
 ROOT = BUILD / "root"
 GUEST_ROOT = BUILD / "guest-root"
+INSTALLED_ROOT = BUILD / "installed-root"
 MODULES = BUILD / "modules"
 RUN = BUILD / "run"
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from . import guest_root, host, initramfs, kernels, qemu, root
+from . import guest_root, host, initramfs, installed_root, kernels, qemu, root
 from .agent import Agent, Command, Result
 from .errors import TestbedError
 from .kernel_log import KernelLog
@@ -34,9 +34,12 @@ class Vm:
 
     def __init__(self, description: VmDescription, kernel: str | None = None) -> None:
         self.description = description
-        self.kernel = kernels.find(kernel or description.kernel)
         root.ensure()
         guest_root.ensure()
+        if description.installed:  # with the kernel that its packages bring
+            self.kernel = installed_root.ensure()
+        else:
+            self.kernel = kernels.find(kernel or description.kernel)
         image = initramfs.ensure(self.kernel)
         host.require_packages(["util-linux"])
         self.directory, self._lock = _claim_directory(description.name)

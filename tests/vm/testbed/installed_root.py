@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A guest in which memsluice is installed as README.md says, with Debian's kernel and DKMS."""
+
+import os
+import re
+import shutil
+import subprocess
+import uuid
+from pathlib import Path
+
+from . import guest_root
+from .apt import Apt, Package, host_release, make_tree
+from .errors import TestbedError
+from .kernels import Kernel
+from .paths import BUILD, GUEST_ROOT, GUEST_SOURCES, INSTALLED_ROOT, RELEASE, locked
+
+BASE = BUILD / "installed-base"
+AGENT_UNIT = GUEST_SOURCES / "testbed-agent.service"
+KERNEL_PACKAGES = ("linux-image-amd64", "linux-headers-amd64")
+# Debian 12's own kernel is too old for the module.
+KERNEL_SUITES = {"bookworm": "bookworm-backports"}
+PROGRAMS = ("daemon/memsluiced", "tools/memsluice/memsluice")
+
+
+def ensure() -> Kernel:
+    """Installs what is built now into a fresh copy of the packages. Return: the kernel to boot."""
+    release = host_release()
+    suite = KERNEL_SUITES.get(release, release)
+    kernel = Kernel("installed", suite, KERNEL_PACKAGES, INSTALLED_ROOT)
+    packages = guest_root.entries(GUEST_SOURCES / "installed-packages") + _libraries()
+
+    def plan() -> tuple[Apt, list[Package]]:
+        apt = Apt(release, (suite,) if suite != release else ())
+        apt.update()
+        return apt, apt.plan(packages + [f"{name}/{suite}" for name in KERNEL_PACKAGES])
+
+    make_tree(BASE, (release, suite, packages), plan, _finish)
+    with locked(INSTALLED_ROOT.name):
+        shutil.rmtree(INSTALLED_ROOT, ignore_errors=True)
+        # Links: installing adds files and replaces some, but writes into none.
+        subprocess.run(["cp", "-al", BASE, INSTALLED_ROOT], check=True)
+        _install_agent()
+        _install_memsluice(kernel)
+    return kernel
+
+
+def _libraries() -> list[str]:
+    """The packages of the libraries that our programs need, as dpkg-shlibdeps would find them."""
+    missing = [program for program in PROGRAMS if not (RELEASE / program).exists()]
+    if missing:
+        raise TestbedError(f"not built: {', '.join(missing)}; do: cmake --build --preset release")
+    output = subprocess.run(
+        ["ldd", *(RELEASE / program for program in PROGRAMS)], capture_output=True, text=True
+    ).stdout
+    names = sorted({Path(path).name for path in re.findall(r"=> (/\S+)", output)})
+    owners = subprocess.run(
+        ["dpkg-query", "-S", *(f"*/{name}" for name in names)], capture_output=True, text=True
+    ).stdout
+    return sorted({line.split(":", 1)[0] for line in owners.splitlines()})
+
+
+def _finish(root: Path, packages: list[Package]) -> None:
+    guest_root.make_accounts(root)
+    # With an identity, this is no first boot, which would ask questions.
+    (root / "etc/machine-id").write_text(f"{uuid.uuid4().hex}\n")
+    (root / "etc/hostname").write_text("installed\n")
+    versions = [
+        package.name.removeprefix("linux-image-")
+        for package in packages
+        if re.match(r"linux-image-\d", package.name)
+    ]
+    (root / "kernel-installed").write_text(f"{versions[0]}\n")
+    subprocess.run(["depmod", "-b", root, versions[0]], check=True)
+
+
+def _install_agent() -> None:
+    agent = Path("usr/local/lib/testbed/agent")
+    (INSTALLED_ROOT / agent).parent.mkdir(parents=True)
+    shutil.copy2(GUEST_ROOT / agent, INSTALLED_ROOT / agent)
+    units = INSTALLED_ROOT / "etc/systemd/system"
+    shutil.copy(AGENT_UNIT, units)
+    wanted = units / "multi-user.target.wants"
+    wanted.mkdir(parents=True, exist_ok=True)
+    (wanted / AGENT_UNIT.name).symlink_to(f"../{AGENT_UNIT.name}")
+
+
+def _install_memsluice(kernel: Kernel) -> None:
+    _run(["cmake", "--install", RELEASE], os.environ | {"DESTDIR": str(INSTALLED_ROOT)})
+    sources = next(INSTALLED_ROOT.glob("usr/src/memsluice-*"))
+    name = sources.name.replace("-", "/")
+    # In the guest the compiler would run emulated, for ten minutes instead of one.
+    script = (
+        'mount -t proc proc "$0/proc" && mount --bind /dev "$0/dev" && exec env -i LC_ALL=C '
+        'PATH=/usr/sbin:/usr/bin chroot "$0" dkms install "$1" -k "$2"'
+    )
+    command = ["unshare", "-m", "sh", "-c", script, INSTALLED_ROOT, name, kernel.version]
+    _run(command, dict(os.environ))
+
+
+def _run(command: list[str | Path], environment: dict[str, str]) -> None:
+    result = subprocess.run(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if result.returncode:
+        logs = INSTALLED_ROOT.glob("var/lib/dkms/*/*/build/*.log")
+        texts = [result.stdout, *(log.read_text() for log in logs)]
+        raise TestbedError(f"{' '.join(map(str, command))} failed:\n" + "\n".join(texts))
