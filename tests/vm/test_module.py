@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The module in a guest: each test of tests/vm/module, and what needs loading and unloading."""
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from testbed.paths import RELEASE
+from testbed.vm import Vm
+
+pytestmark = pytest.mark.machine("two-tier")
+PROGRAM = "tests/vm/module/module-test"
+MODULE = "/opt/memsluice/modules/memsluice.ko"
+
+
+def _names() -> list[str]:
+    """The tests that the program has, as Suite.Name."""
+    if not (RELEASE / PROGRAM).exists():
+        return ["(module-test is not built)"]
+    output = subprocess.run(
+        [RELEASE / PROGRAM, "--gtest_list_tests"], capture_output=True, text=True, check=True
+    ).stdout
+    names: list[str] = []
+    suite = ""
+    for line in output.splitlines():
+        if line.startswith("  "):
+            names.append(suite + line.split()[0])
+        elif line.endswith("."):
+            suite = line
+    return names
+
+
+@pytest.fixture
+def module(vm: Vm) -> Iterator[Vm]:
+    vm.run(f"grep -qw ^memsluice /proc/modules || insmod {MODULE}")
+    yield vm
+
+
+@pytest.mark.parametrize("name", _names())
+def test_module(module: Vm, name: str) -> None:
+    result = module.run(
+        [f"/opt/memsluice/release/{PROGRAM}", f"--gtest_filter={name}"], check=False, timeout=300
+    )
+    assert result.status == 0, result.stdout[-6000:] + result.stderr[-2000:]
+    assert "[  PASSED  ] 1 test." in result.stdout
+
+
+def test_features_are_on(module: Vm) -> None:
+    status = module.run("cat /proc/memsluice/status").stdout
+    assert "features 0x3f\n" in status
+    symbols = [line for line in status.splitlines() if line.startswith("symbol ")]
+    assert symbols and all(line.endswith(" bound") for line in symbols), status
+    assert "node 0 fast" in status and "node 1 slow" in status
+
+
+def test_a_hundred_reloads_under_load(module: Vm) -> None:
+    """Tenants, scans, migrations and cgroups go on while the module comes and goes."""
+    module.run(
+        """
+        mkdir -p /sys/fs/cgroup/reload
+        load() {
+          echo $$ > /sys/fs/cgroup/reload/cgroup.procs
+          while [ ! -e /tmp/reload-stop ]; do numactl -m 1 dd if=/dev/zero of=/dev/null bs=8M count=3; done
+        }
+        rm -f /tmp/reload-stop
+        (load) > /dev/null 2>&1 &
+        for i in $(seq 100); do
+          rmmod memsluice || exit 1
+          insmod %s || exit 2
+          echo 10 > /sys/kernel/memsluice/scan_period_ms
+          echo 100 > /sys/kernel/memsluice/scan_cpu_percent
+          echo 10 > /sys/kernel/memsluice/tier_period_ms
+          /opt/memsluice/release/tests/vm/module/module-test --gtest_filter=Tenant.ReadsBackWhatWasSet > /dev/null || exit 3
+        done
+        touch /tmp/reload-stop
+        wait
+        rmdir /sys/fs/cgroup/reload
+        """
+        % MODULE,
+        timeout=600,
+    )
+
+
+def test_a_module_in_use_stays(module: Vm) -> None:
+    held = module.start("exec 3< /dev/memsluice; echo open; read line")
+    assert module.agent.wait_for(lambda: "open" in held.stdout, 30)
+    result = module.run("rmmod memsluice", check=False)
+    assert result.status != 0 and "in use" in result.stderr
+    held.kill()
+    held.wait(timeout=30, check=False)
+    module.run("rmmod memsluice")
