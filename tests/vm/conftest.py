@@ -27,13 +27,19 @@ class Booted:
     def __init__(self, kernel: str | None) -> None:
         self._kernel = kernel
         self._vm: Vm | None = None
+        self._unbootable: dict[str, Exception] = {}
 
     def get(self, machine: str) -> Vm:
         if self._vm and self._vm.alive and self._vm.machine == machine:
             return self._vm
         self.stop()
-        description = machines.load(machine).vms[0]
-        self._vm = Vm(description, self._kernel)
+        if machine in self._unbootable:
+            raise self._unbootable[machine]
+        try:
+            self._vm = Vm(machines.load(machine).vms[0], self._kernel)
+        except TestbedError as error:
+            self._unbootable[machine] = error
+            raise
         print(f"{machine}: up after {self._vm.boot_seconds:.1f} s")
         return self._vm
 

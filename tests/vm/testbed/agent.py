@@ -128,9 +128,8 @@ class Command:
         assert self._status is not None
         result = Result(self._status, self.stdout, self.stderr, self._ended - self._started)
         if check and result.status:
-            raise CommandFailed(
-                f"{self.name}: status {result.status}\n{_tail(result.stdout)}\n{_tail(result.stderr)}"
-            )
+            output = f"{_tail(result.stdout)}\n{_tail(result.stderr)}"
+            raise CommandFailed(f"{self.name}: status {result.status}\n{output}")
         return result
 
     def _timed_out(self, timeout: float | None) -> CommandTimeout:

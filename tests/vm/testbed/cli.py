@@ -24,7 +24,7 @@ examples:
   scripts/testbed build-module W=1           build memsluice's modules
   scripts/testbed shell two-tier             look around in a machine; gone when the shell ends
   scripts/testbed run two-tier -- numactl -H
-  scripts/testbed boot two-tier              keep it running; others: scripts/testbed attach two-tier
+  scripts/testbed boot two-tier              keep it running; see: attach
 """
 
 

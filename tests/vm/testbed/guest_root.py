@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's file system: Debian packages of the host's release, so that our programs run in it."""
+"""The guest's file system: Debian packages of the host's release; our programs run in it."""
 
 import filecmp
 import os

@@ -12,7 +12,8 @@ from .kernels import Kernel
 from .paths import BUILD, GUEST_ROOT, GUEST_SOURCES, locked
 
 COMMANDS = (
-    "dmesg", "grep", "hostname", "insmod", "ip", "mkdir", "mount", "poweroff", "switch_root", "uname",
+    "dmesg", "grep", "hostname", "insmod", "ip", "mkdir", "mount", "poweroff",
+    "switch_root", "uname",
 )  # fmt: skip
 MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay")
 
