@@ -15,6 +15,7 @@
 #include <linux/uaccess.h>
 
 #include "kernel/abi/abi.h"
+#include "kernel/compat/memory_tiers.h"
 #include "kernel/compat/symbols.h"
 #include "kernel/migrate/requests.h"
 #include "kernel/tenant/tenant.h"
@@ -235,7 +236,7 @@ static struct mm_struct *get_process(int pidfd, int target_node, pid_t *pid)
 	mm = ERR_PTR(err);
 	if (err)
 		goto put_task;
-	allowed = memsluice_call(cpuset_mems_allowed)(task);
+	memsluice_allowed_nodes(task, &allowed);
 	mm = ERR_PTR(-EACCES);
 	if (!node_isset(target_node, allowed))
 		goto put_task;

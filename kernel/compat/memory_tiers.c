@@ -3,6 +3,7 @@
 
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/sched/task.h>
 #include <linux/topology.h>
 
 #include "kernel/compat/symbols.h"
@@ -56,6 +57,14 @@ int memsluice_demotion_target(int nid, const nodemask_t *allowed)
 int memsluice_promotion_target(int nid, const nodemask_t *allowed)
 {
 	return nearest(nid, true, allowed);
+}
+
+void memsluice_allowed_nodes(struct task_struct *task, nodemask_t *nodes)
+{
+	/* Changes of a cpuset are made to its tasks one by one, under this lock. */
+	task_lock(task);
+	*nodes = task->mems_allowed;
+	task_unlock(task);
 }
 
 struct memsluice_node_memory memsluice_node_memory(int nid)

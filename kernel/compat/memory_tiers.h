@@ -4,6 +4,8 @@
 
 #include <linux/nodemask.h>
 
+struct task_struct;
+
 /* True when a node belongs to tier 0: as the kernel's memory tiers say, else the nodes with CPUs. */
 bool memsluice_node_is_fast(int nid);
 
@@ -23,6 +25,12 @@ int memsluice_demotion_target(int nid, const nodemask_t *allowed);
 
 /* The nearest fast node with memory to which pages of @nid may go, or NUMA_NO_NODE. */
 int memsluice_promotion_target(int nid, const nodemask_t *allowed);
+
+/*
+ * The nodes that a task's cpuset lets it use. cpuset_mems_allowed() says the same, but returns a
+ * structure in memory, and functions that do are left out of BTF.
+ */
+void memsluice_allowed_nodes(struct task_struct *task, nodemask_t *nodes);
 
 struct memsluice_node_memory {
 	unsigned long managed_pages;

@@ -4,7 +4,7 @@
 
 #include <linux/migrate.h>
 #include <linux/mm.h>
-#include <linux/nodemask.h>
+#include <linux/numa.h>
 #include <linux/pagewalk.h>
 #include <linux/static_call.h>
 
@@ -25,7 +25,7 @@
  */
 #define MEMSLUICE_SYMBOLS(X)                                                                       \
 	X(MEMSLUICE_MOVE, int, migrate_pages,                                                      \
-	  (struct list_head * from, new_folio_t get_new_folio, free_folio_t put_new_folio,         \
+	  (struct list_head * from, new_folio_t * get_new_folio, free_folio_t * put_new_folio,     \
 	   unsigned long private, enum migrate_mode mode, int reason,                              \
 	   unsigned int *ret_succeeded),                                                           \
 	  -ENOSYS)                                                                                 \
@@ -48,8 +48,6 @@
 	  -EPERM)                                                                                  \
 	X(MEMSLUICE_FEATURE_MIGRATE, struct task_struct *, pidfd_get_task,                         \
 	  (int pidfd, unsigned int *flags), ERR_PTR(-ENOSYS))                                      \
-	X(MEMSLUICE_FEATURE_MIGRATE | MEMSLUICE_FEATURE_TIERING, nodemask_t, cpuset_mems_allowed,  \
-	  (struct task_struct * tsk), NODE_MASK_NONE)                                              \
 	X(MEMSLUICE_SCAN, int, ptep_test_and_clear_young,                                          \
 	  (struct vm_area_struct * vma, unsigned long addr, pte_t *ptep), 0)                       \
 	X(MEMSLUICE_SCAN, int, pmdp_test_and_clear_young,                                          \

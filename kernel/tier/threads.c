@@ -9,7 +9,6 @@
 #include "kernel/abi/trace.h"
 #include "kernel/compat/memory_tiers.h"
 #include "kernel/compat/pause.h"
-#include "kernel/compat/symbols.h"
 #include "kernel/hotness/regions.h"
 #include "kernel/migrate/collect.h"
 #include "kernel/tier/policy.h"
@@ -168,7 +167,7 @@ static void allowed_nodes(struct mm_struct *mm, nodemask_t *nodes)
 		*nodes = node_states[N_MEMORY];
 		return;
 	}
-	*nodes = memsluice_call(cpuset_mems_allowed)(owner);
+	memsluice_allowed_nodes(owner, nodes);
 	put_task_struct(owner);
 }
 
