@@ -45,6 +45,10 @@ void EventLoop::Timer::stop() {
   if (EventLoop* loop = std::exchange(loop_, nullptr)) loop->timers_.erase(id_);
 }
 
+bool EventLoop::Timer::is_set() const {
+  return loop_ != nullptr && loop_->timers_.contains(id_);
+}
+
 Result<std::unique_ptr<EventLoop>> EventLoop::create(const Clock& clock) {
   Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return errno_error(errno, "epoll_create1", {});

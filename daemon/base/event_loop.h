@@ -51,6 +51,8 @@ class EventLoop {
     Timer& operator=(Timer&& other) noexcept;
     ~Timer() { stop(); }
     void stop();
+    // Will fire.
+    bool is_set() const;
 
    private:
     friend class EventLoop;

@@ -45,24 +45,37 @@ Result<size_t> Knobs::apply(const std::map<std::string, std::string>& values) co
   for (const auto& [name, value] : values) {
     auto old = read(name);
     if (!old.ok()) return std::move(old).error();
-    if (*old == value) continue;
-    auto written = write_file(AT_FDCWD, directory_ + "/" + name, value);
-    if (written.ok()) {
-      before[name] = *old;
-      continue;
-    }
-    for (const auto& [changed, old_value] : before) {
-      // What the module said a moment ago it also takes; if it is gone, so are its values.
-      [[maybe_unused]] auto restored = write_file(AT_FDCWD, directory_ + "/" + changed, old_value);
-    }
-    return Error{
-        .code = ErrorCode::kBadRequest,
-        .object = "module." + name,
-        .message = fmt::format("the module refuses \"{}\": {}", value, written.error().message),
-        .hint = fmt::format("it is {} now; docs/abi says what it may be", *old),
-        .os_error = written.error().os_error};
+    if (*old != value) before[name] = *std::move(old);
   }
-  return before.size();
+  std::map<std::string, std::string> wanted;
+  for (const auto& [name, old] : before) wanted[name] = values.at(name);
+  auto refused = write_all(wanted);
+  if (!refused) return before.size();
+
+  // What the module said a moment ago it also takes; if it is gone, so are its values.
+  write_all(before);
+  return Error{
+      .code = ErrorCode::kBadRequest,
+      .object = "module." + refused->name,
+      .message = fmt::format("the module refuses \"{}\": {}", values.at(refused->name),
+                             refused->error.message),
+      .hint = fmt::format("it was {}; docs/abi says what it may be", before.at(refused->name)),
+      .os_error = refused->error.os_error};
+}
+
+std::optional<Knobs::Refusal> Knobs::write_all(std::map<std::string, std::string> values) const {
+  // Values can bound one another (a low and a high mark), so that only some order is accepted.
+  while (!values.empty()) {
+    std::optional<Refusal> refusal;
+    const size_t before = values.size();
+    std::erase_if(values, [&](const auto& entry) {
+      auto written = write_file(AT_FDCWD, directory_ + "/" + entry.first, entry.second);
+      if (!written.ok() && !refusal) refusal = Refusal{entry.first, std::move(written).error()};
+      return written.ok();
+    });
+    if (values.size() == before) return refusal;
+  }
+  return std::nullopt;
 }
 
 }  // namespace memsluice

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,12 @@ class Knobs {
   Result<size_t> apply(const std::map<std::string, std::string>& values) const;
 
  private:
+  struct Refusal {
+    std::string name;
+    Error error;
+  };
+  std::optional<Refusal> write_all(std::map<std::string, std::string> values) const;
+
   std::string directory_;
 };
 

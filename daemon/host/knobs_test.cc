@@ -60,8 +60,8 @@ TEST_F(KnobsTest, ARefusedValueTakesTheOthersBack) {
   ASSERT_FALSE(applied.ok());
   EXPECT_EQ(
       applied.error().describe(),
-      "module.scan_period_ms: the module refuses \"0\": write: Operation not permitted (it is "
-      "1000 now; docs/abi says what it may be)");
+      "module.scan_period_ms: the module refuses \"0\": write: Operation not permitted (it was "
+      "1000; docs/abi says what it may be)");
   EXPECT_EQ(value("cool_scans"), "8");
 }
 

@@ -12,6 +12,12 @@ struct Paths {
   std::string memory_tiers = "/sys/devices/virtual/memory_tiering";
   std::string module_knobs = "/sys/kernel/memsluice";
   std::string device = "/dev/memsluice";
+
+  // The same, with the tree of cgroups v2 where it is mounted here.
+  static Paths of_this_host();
 };
+
+// The mount point of the first cgroup2 in the text of /proc/self/mounts; empty if there is none.
+std::string cgroup2_mount(const std::string& mounts);
 
 }  // namespace memsluice

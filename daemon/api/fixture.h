@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "daemon/api/methods.h"
+#include "daemon/host/fake_module.h"
+#include "daemon/host/temporary_directory.h"
+
+namespace memsluice {
+
+class HandClock : public Clock {
+ public:
+  Milliseconds monotonic() const override { return now; }
+  int64_t unix_s() const override { return 1000; }
+  Milliseconds now{0};
+};
+
+// The methods over a made-up host, for tests: /redis.slice, nodes 0 (tier 0) and 1, a fake module.
+class ApiFixture {
+ public:
+  ApiFixture() {
+    host_.make_directory("/cgroup/redis.slice");
+    host_.write("/cgroup/redis.slice/memory.current", "8192\n");
+    host_.write("/cgroup/redis.slice/memory.numa_stat", "anon N0=4096 N1=4096\n");
+    host_.write("/node/has_memory", "0-1\n");
+    for (const char* node : {"0", "1"}) {
+      host_.write(std::string("/node/node") + node + "/meminfo",
+                  "MemTotal: 2048 kB\nMemFree: 1024 kB\n");
+      host_.write(std::string("/tiers/memory_tier") + node + "/nodelist", node);
+    }
+    paths_.cgroup_root = host_.path("/cgroup");
+    paths_.nodes = host_.path("/node");
+    paths_.memory_tiers = host_.path("/tiers");
+    paths_.module_knobs = host_.path("/knobs");
+    tenants_.emplace(module_, paths_, log_, Config());
+    migrations_.emplace(module_, paths_, *loop_, log_);
+    methods_.emplace(module_, *tenants_, *migrations_, *loop_, clock_, paths_, facts_,
+                     [this] { return reload_result_; });
+    tenants_->reconcile();
+  }
+
+  void turn() {
+    if (!loop_->run_once(Milliseconds(0)).ok()) std::abort();
+  }
+
+  TemporaryDirectory host_;
+  Paths paths_;
+  FakeModule module_;
+  HandClock clock_;
+  std::unique_ptr<EventLoop> loop_ = *EventLoop::create(clock_);
+  std::string logged_;
+  Log log_{LogLevel::kWarning, [this](std::string_view line) { logged_ += line; }};
+  DaemonFacts facts_{.version = "0.1", .config_path = "/etc/x.toml", .config_loaded_unix_s = 500};
+  Result<bool> reload_result_ = true;
+  std::optional<Tenants> tenants_;
+  std::optional<Migrations> migrations_;
+  std::optional<Methods> methods_;
+};
+
+}  // namespace memsluice

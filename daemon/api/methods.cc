@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "daemon/api/methods.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+#include <string_view>
+
+#include "daemon/api/wire.h"
+#include "daemon/host/numa.h"
+
+namespace memsluice {
+namespace {
+
+constexpr uint64_t kNodeMax = 1023;
+constexpr uint64_t kPidMax = 1 << 22;
+constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kWaitMsMax = 24 * 60 * 60 * 1000;
+
+Result<void> no_params(const Json& params) {
+  return ObjectReader(params).finish();
+}
+
+std::string require_text(ObjectReader& reader, const char* key) {
+  return reader.require(key, reader.text(key));
+}
+
+uint64_t require_number(ObjectReader& reader, const char* key, uint64_t low, uint64_t high) {
+  return reader.require(key, reader.number(key, low, high));
+}
+
+int require_node(ObjectReader& reader, const char* key) {
+  return static_cast<int>(require_number(reader, key, 0, kNodeMax));
+}
+
+std::optional<uint32_t> read_rate(ObjectReader& reader, const char* key) {
+  auto rate = reader.number(key, 0, MEMSLUICE_MIB_PER_S_MAX);
+  return rate ? std::optional(static_cast<uint32_t>(*rate)) : std::nullopt;
+}
+
+Json wrapped(const char* name, Json value) {
+  return {{name, std::move(value)}};
+}
+
+template <typename T>
+Result<Json> wrapped(const char* name, const Result<T>& result) {
+  if (!result.ok()) return result.error();
+  return wrapped(name, to_json(*result));
+}
+
+}  // namespace
+
+struct Methods::Method {
+  std::string_view name;
+  bool read;
+  Result<Json> (Methods::*run)(const Json& params);
+};
+
+const Methods::Method* Methods::find(const std::string& name) {
+  static constexpr std::array kMethods = {
+      Method{"status", true, &Methods::status},
+      Method{"tenant.list", true, &Methods::tenant_list},
+      Method{"tenant.get", true, &Methods::tenant_get},
+      Method{"tenant.set", false, &Methods::tenant_set},
+      Method{"tenant.clear", false, &Methods::tenant_clear},
+      Method{"migrate", false, &Methods::migrate},
+      Method{"request.list", true, &Methods::request_list},
+      Method{"request.get", true, &Methods::request_get},
+      Method{"request.cancel", false, &Methods::request_cancel},
+      Method{"config.reload", false, &Methods::config_reload},
+  };
+  for (const Method& method : kMethods)
+    if (method.name == name) return &method;
+  return nullptr;
+}
+
+Methods::Methods(Module& module, Tenants& tenants, Migrations& migrations, EventLoop& loop,
+                 const Clock& clock, const Paths& paths, const DaemonFacts& facts, Reload reload)
+    : module_(module),
+      tenants_(tenants),
+      migrations_(migrations),
+      loop_(loop),
+      clock_(clock),
+      paths_(paths),
+      facts_(facts),
+      reload_(std::move(reload)) {}
+
+Methods::Pending Methods::call(const Request& request, bool may_change, const Reply& reply) {
+  if (request.method == "request.wait") return request_wait(request.params, reply);
+  if (request.method == "hello") {
+    reply(hello(request.params, may_change));
+    return nullptr;
+  }
+  const Method* method = find(request.method);
+  if (method == nullptr) {
+    reply(Error{.code = ErrorCode::kUnknownMethod,
+                .object = request.method,
+                .message = "no such method",
+                .hint = "docs/api.md has them all; hello tells the version of the API"});
+  } else if (!method->read && !may_change) {
+    reply(
+        Error{.code = ErrorCode::kDenied,
+              .object = request.method,
+              .message = "you may look but not change",
+              .hint = fmt::format("be root or a member of the group {}", tenants_.config().group)});
+  } else {
+    reply((this->*method->run)(request.params));
+  }
+  return nullptr;
+}
+
+Result<Json> Methods::hello(const Json& params, bool may_change) {
+  if (auto checked = no_params(params); !checked.ok()) return checked.error();
+  return Json{
+      {"version", facts_.version}, {"api_version", kApiVersion}, {"may_change", may_change}};
+}
+
+Result<Json> Methods::status(const Json& params) {
+  if (auto checked = no_params(params); !checked.ok()) return checked.error();
+  const auto uptime =
+      std::chrono::duration_cast<std::chrono::seconds>(clock_.monotonic() - facts_.started);
+  auto nodes = read_numa_nodes(paths_);
+  auto tenants = tenants_.list();
+  return Json{{"daemon",
+               {{"version", facts_.version},
+                {"uptime_s", uptime.count()},
+                {"config_path", facts_.config_path},
+                {"config_loaded_unix_s", facts_.config_loaded_unix_s}}},
+              {"module", to_json(module_.info())},
+              {"nodes", nodes.ok() ? to_json(*nodes) : Json::array()},
+              {"tenants", tenants.ok() ? to_json(*tenants) : Json::array()}};
+}
+
+Result<Json> Methods::tenant_list(const Json& params) {
+  if (auto checked = no_params(params); !checked.ok()) return checked.error();
+  return wrapped("tenants", tenants_.list());
+}
+
+Result<Json> Methods::tenant_get(const Json& params) {
+  ObjectReader reader(params);
+  std::string cgroup = require_text(reader, "cgroup");
+  if (auto checked = reader.finish(); !checked.ok()) return checked.error();
+  return wrapped("tenant", tenants_.get(cgroup));
+}
+
+Result<Json> Methods::tenant_set(const Json& params) {
+  ObjectReader reader(params);
+  std::string cgroup = require_text(reader, "cgroup");
+  PolicySettings settings;
+  settings.tiering = reader.boolean("tiering");
+  if (auto bytes = reader.number_or_null("fast_limit_bytes", MEMSLUICE_NO_LIMIT))
+    settings.fast_limit = FastLimit{.bytes = *bytes};
+  settings.promote_mib_per_s = read_rate(reader, "promote_mib_per_s");
+  settings.demote_mib_per_s = read_rate(reader, "demote_mib_per_s");
+  if (auto checked = reader.finish(); !checked.ok()) return checked.error();
+  return wrapped("tenant", tenants_.set(cgroup, settings));
+}
+
+Result<Json> Methods::tenant_clear(const Json& params) {
+  ObjectReader reader(params);
+  std::string cgroup = require_text(reader, "cgroup");
+  if (auto checked = reader.finish(); !checked.ok()) return checked.error();
+  if (auto cleared = tenants_.clear(cgroup); !cleared.ok()) return cleared.error();
+  return Json::object();
+}
+
+Result<Json> Methods::migrate(const Json& params) {
+  ObjectReader reader(params);
+  if (!reader.has("pid") && !reader.has("cgroup"))
+    return Error{.code = ErrorCode::kBadRequest,
+                 .object = "pid",
+                 .message = "is missing",
+                 .hint = "name a pid, or a cgroup and a source_node"};
+  const int target_node = require_node(reader, "target_node");
+  if (reader.has("cgroup")) {
+    std::string cgroup = require_text(reader, "cgroup");
+    const int source_node = require_node(reader, "source_node");
+    if (auto checked = reader.finish(); !checked.ok()) return checked.error();
+    return wrapped("request", migrations_.start(cgroup, source_node, target_node));
+  }
+  ProcessMigration migration{.pid = static_cast<int>(require_number(reader, "pid", 1, kPidMax)),
+                             .address = reader.number("address", 0, kAny),
+                             .length_bytes = reader.number("length_bytes", 0, kAny),
+                             .target_node = target_node,
+                             .all_mappings = reader.boolean("all_mappings").value_or(false)};
+  if (auto checked = reader.finish(); !checked.ok()) return checked.error();
+  return wrapped("request", migrations_.start(migration));
+}
+
+Result<Json> Methods::request_list(const Json& params) {
+  if (auto checked = no_params(params); !checked.ok()) return checked.error();
+  return wrapped("requests", to_json(migrations_.list()));
+}
+
+Result<Json> Methods::request_get(const Json& params) {
+  ObjectReader reader(params);
+  const uint64_t id = require_number(reader, "id", 0, kAny);
+  if (auto checked = reader.finish(); !checked.ok()) return checked.error();
+  return wrapped("request", migrations_.get(id));
+}
+
+Result<Json> Methods::request_cancel(const Json& params) {
+  ObjectReader reader(params);
+  const uint64_t id = require_number(reader, "id", 0, kAny);
+  if (auto checked = reader.finish(); !checked.ok()) return checked.error();
+  return wrapped("request", migrations_.cancel(id));
+}
+
+Result<Json> Methods::config_reload(const Json& params) {
+  if (auto checked = no_params(params); !checked.ok()) return checked.error();
+  auto changed = reload_();
+  if (!changed.ok()) return std::move(changed).error();
+  return wrapped("changed", Json(*changed));
+}
+
+Methods::Pending Methods::request_wait(const Json& params, const Reply& reply) {
+  ObjectReader reader(params);
+  const uint64_t id = require_number(reader, "id", 0, kAny);
+  auto timeout_ms = reader.number("timeout_ms", 0, kWaitMsMax);
+  if (auto checked = reader.finish(); !checked.ok()) {
+    reply(checked.error());
+    return nullptr;
+  }
+  auto request = migrations_.get(id);
+  if (!request.ok() || request->has_ended() || timeout_ms == 0u) {
+    reply(wrapped("request", request));
+    return nullptr;
+  }
+
+  struct Wait {
+    Migrations::Waiter waiter;
+    EventLoop::Timer timeout;
+  };
+  auto wait = std::make_shared<Wait>();
+  auto answer = [this, id, reply] { reply(wrapped("request", migrations_.get(id))); };
+  wait->waiter = migrations_.when_ended(id, answer);
+  if (timeout_ms) wait->timeout = loop_.once(Milliseconds(*timeout_ms), answer);
+  return wait;
+}
+
+}  // namespace memsluice

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "daemon/api/methods.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <set>
+
+#include "daemon/api/fixture.h"
+
+namespace memsluice {
+namespace {
+
+class MethodsTest : public testing::Test, protected ApiFixture {
+ protected:
+  Result<Json> call(const std::string& method, Json params = Json::object(),
+                    bool may_change = true) {
+    std::optional<Result<Json>> answer;
+    pending_ = methods_->call({.id = 1, .method = method, .params = std::move(params)}, may_change,
+                              [&](const Result<Json>& result) { answer = result; });
+    return answer.value_or(Error{.message = "not answered yet"});
+  }
+  std::string complaint(const std::string& method, Json params = Json::object()) {
+    auto result = call(method, std::move(params));
+    return result.ok() ? "none" : result.error().describe();
+  }
+  static std::set<std::string> keys(const Json& object) {
+    std::set<std::string> names;
+    for (const auto& [key, value] : object.items()) names.insert(key);
+    return names;
+  }
+
+  Methods::Pending pending_;
+};
+
+TEST_F(MethodsTest, HelloTellsWhoMayWhat) {
+  EXPECT_EQ(*call("hello"), (Json{{"version", "0.1"}, {"api_version", 1}, {"may_change", true}}));
+  EXPECT_EQ(call("hello", Json::object(), false)->at("may_change"), false);
+}
+
+TEST_F(MethodsTest, StatusTellsEverything) {
+  clock_.now = Milliseconds(61000);
+  ASSERT_TRUE(call("tenant.set", {{"cgroup", "/redis.slice"}}).ok());
+  Json status = *call("status");
+  EXPECT_EQ(status.at("daemon"), (Json{{"version", "0.1"},
+                                       {"uptime_s", 61},
+                                       {"config_path", "/etc/x.toml"},
+                                       {"config_loaded_unix_s", 500}}));
+  EXPECT_EQ(status.at("module"), (Json{{"loaded", true},
+                                       {"version", "1.2.3"},
+                                       {"abi_version", 1},
+                                       {"features", {"migrate", "tiering"}}}));
+  EXPECT_EQ(status.at("nodes").size(), 2u);
+  EXPECT_EQ(status.at("nodes").at(1).at("tier"), 1);
+  EXPECT_EQ(status.at("tenants").size(), 1u);
+}
+
+TEST_F(MethodsTest, StatusWorksWithoutTheModule) {
+  module_.unload();
+  Json status = *call("status");
+  EXPECT_EQ(status.at("module").at("loaded"), false);
+  EXPECT_EQ(status.at("module").at("error").at("code"), "unavailable");
+  EXPECT_EQ(status.at("tenants"), Json::array());
+  EXPECT_EQ(call("tenant.list").error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(MethodsTest, ATenantHasTheDocumentedMembers) {
+  ASSERT_TRUE(call("tenant.set", {{"cgroup", "/redis.slice"}, {"fast_limit_bytes", 4096}}).ok());
+  Json tenant = call("tenant.get", {{"cgroup", "/redis.slice"}})->at("tenant");
+  EXPECT_EQ(keys(tenant), (std::set<std::string>{
+                              "cgroup", "cgroup_id", "origin", "policy", "fast_bytes", "slow_bytes",
+                              "memory_current_bytes", "node_bytes", "promoted_pages",
+                              "demoted_pages", "refused_pages", "histogram_pages", "hot_bin",
+                              "cold_bin", "scans", "scanned_pages", "scan_cpu_us", "processes"}));
+  EXPECT_EQ(tenant.at("origin"), "api");
+  EXPECT_EQ(tenant.at("policy"), (Json{{"tiering", true},
+                                       {"fast_limit_bytes", 4096},
+                                       {"promote_mib_per_s", 1024},
+                                       {"demote_mib_per_s", 1024}}));
+  EXPECT_EQ(tenant.at("memory_current_bytes"), 8192);
+  EXPECT_EQ(tenant.at("node_bytes"), (Json{{"0", 4096}, {"1", 4096}}));
+  EXPECT_EQ(tenant.at("refused_pages").size(), size_t{MEMSLUICE_REFUSALS});
+  EXPECT_EQ(tenant.at("refused_pages").at("pinned"), 3);
+  EXPECT_EQ(tenant.at("histogram_pages").at("slow").size(), size_t{MEMSLUICE_BINS});
+  EXPECT_EQ(tenant.at("histogram_pages").at("slow").at(2), 5);
+}
+
+TEST_F(MethodsTest, TenantSetTakesNullAsNoLimitAndChecksItsKeys) {
+  Json set = *call("tenant.set", {{"cgroup", "/redis.slice"}, {"fast_limit_bytes", 1}});
+  EXPECT_EQ(set.at("tenant").at("policy").at("fast_limit_bytes"), 1);
+  set = *call("tenant.set", {{"cgroup", "/redis.slice"}, {"tiering", false}});
+  EXPECT_EQ(set.at("tenant").at("policy").at("fast_limit_bytes"), 1);
+  set = *call("tenant.set", {{"cgroup", "/redis.slice"}, {"fast_limit_bytes", nullptr}});
+  EXPECT_EQ(set.at("tenant").at("policy").at("fast_limit_bytes"), nullptr);
+  EXPECT_EQ(set.at("tenant").at("policy").at("tiering"), false);
+
+  EXPECT_EQ(complaint("tenant.set"), "cgroup: is missing");
+  EXPECT_EQ(complaint("tenant.set", {{"cgroup", "/redis.slice"}, {"promote_mib_per_s", 1 << 21}}),
+            "promote_mib_per_s: must be a whole number from 0 to 1048576");
+  EXPECT_EQ(complaint("tenant.set", {{"cgroup", "/redis.slice"}, {"fast_limit", "1M"}}),
+            "fast_limit: no such key (known are: cgroup, demote_mib_per_s, fast_limit_bytes, "
+            "promote_mib_per_s, tiering)");
+  EXPECT_EQ(complaint("tenant.set", {{"cgroup", "redis"}}),
+            "redis: a cgroup begins with a slash (write it as below the cgroup root, such as "
+            "/redis.slice)");
+}
+
+TEST_F(MethodsTest, TenantClearTakesItAway) {
+  ASSERT_TRUE(call("tenant.set", {{"cgroup", "/redis.slice"}}).ok());
+  EXPECT_EQ(*call("tenant.clear", {{"cgroup", "/redis.slice"}}), Json::object());
+  EXPECT_EQ(call("tenant.list")->at("tenants"), Json::array());
+  EXPECT_EQ(call("tenant.get", {{"cgroup", "/redis.slice"}}).error().message, "is no tenant");
+}
+
+TEST_F(MethodsTest, WhoMayNotChangeMayLook) {
+  const std::set<std::string> changing = {"tenant.set", "tenant.clear", "migrate", "request.cancel",
+                                          "config.reload"};
+  for (const char* method :
+       {"hello", "status", "tenant.list", "tenant.get", "tenant.set", "tenant.clear", "migrate",
+        "request.list", "request.get", "request.wait", "request.cancel", "config.reload"}) {
+    auto result = call(method, Json::object(), false);
+    const bool denied = !result.ok() && result.error().code == ErrorCode::kDenied;
+    EXPECT_EQ(denied, changing.contains(method)) << method;
+    if (denied) EXPECT_EQ(result.error().hint, "be root or a member of the group memsluice");
+  }
+}
+
+TEST_F(MethodsTest, MigrateTellsItsRequest) {
+  Json request = call("migrate", {{"pid", ::getpid()}, {"target_node", 1}})->at("request");
+  EXPECT_EQ(
+      keys(request),
+      (std::set<std::string>{"id", "kind", "object", "target_node", "state", "error", "total_pages",
+                             "seen_pages", "moved_pages", "already_there_pages", "refused_pages"}));
+  EXPECT_EQ(request.at("kind"), "range");
+  EXPECT_EQ(request.at("state"), "running");
+  EXPECT_EQ(request.at("error"), nullptr);
+  request = call("migrate", {{"cgroup", "/redis.slice"}, {"source_node", 0}, {"target_node", 1}})
+                ->at("request");
+  EXPECT_EQ(request.at("kind"), "tenant_node");
+  EXPECT_EQ(request.at("object"), "/redis.slice");
+  EXPECT_EQ(call("request.list")->at("requests").size(), 2u);
+  EXPECT_EQ(call("request.get", {{"id", 2}})->at("request"), request);
+  EXPECT_EQ(call("request.cancel", {{"id", 2}})->at("request").at("state"), "cancelled");
+}
+
+TEST_F(MethodsTest, MigrateChecksItsKeys) {
+  EXPECT_EQ(complaint("migrate"), "pid: is missing (name a pid, or a cgroup and a source_node)");
+  EXPECT_EQ(complaint("migrate", {{"pid", 1}}), "target_node: is missing");
+  EXPECT_EQ(complaint("migrate", {{"pid", 0}, {"target_node", 1}}),
+            "pid: must be a whole number from 1 to 4194304");
+  EXPECT_EQ(complaint("migrate", {{"cgroup", "/redis.slice"}, {"target_node", 1}}),
+            "source_node: is missing");
+  EXPECT_THAT(
+      complaint("migrate", {{"cgroup", "/a"}, {"pid", 1}, {"source_node", 0}, {"target_node", 1}}),
+      testing::StartsWith("pid: no such key"));
+  EXPECT_EQ(complaint("migrate", {{"pid", 1}, {"target_node", 5000}}),
+            "target_node: must be a whole number from 0 to 1023");
+}
+
+TEST_F(MethodsTest, WaitAnswersWhenTheRequestEnds) {
+  ASSERT_TRUE(call("migrate", {{"pid", ::getpid()}, {"target_node", 1}}).ok());
+  std::string state;
+  auto pending = methods_->call(
+      {.id = 1, .method = "request.wait", .params = {{"id", 1}}}, false,
+      [&](const Result<Json>& result) { state = result->at("request").at("state"); });
+  EXPECT_NE(pending, nullptr);
+  turn();
+  EXPECT_EQ(state, "");
+  module_.end_request(1, MEMSLUICE_REQUEST_DONE);
+  turn();
+  EXPECT_EQ(state, "done");
+  EXPECT_EQ(call("request.wait", {{"id", 1}})->at("request").at("state"), "done");
+}
+
+TEST_F(MethodsTest, WaitAnswersWhenTheTimeIsOver) {
+  ASSERT_TRUE(call("migrate", {{"pid", ::getpid()}, {"target_node", 1}}).ok());
+  EXPECT_EQ(call("request.wait", {{"id", 1}, {"timeout_ms", 0}})->at("request").at("state"),
+            "running");
+  int answers = 0;
+  auto pending =
+      methods_->call({.id = 1, .method = "request.wait", .params = {{"id", 1}, {"timeout_ms", 50}}},
+                     false, [&](const Result<Json>& result) { answers += result.ok(); });
+  clock_.now += Milliseconds(49);
+  turn();
+  EXPECT_EQ(answers, 0);
+  clock_.now += Milliseconds(1);
+  turn();
+  EXPECT_EQ(answers, 1);
+}
+
+TEST_F(MethodsTest, WaitThatNobodyHoldsAnswersNobody) {
+  ASSERT_TRUE(call("migrate", {{"pid", ::getpid()}, {"target_node", 1}}).ok());
+  int answers = 0;
+  auto pending = methods_->call({.id = 1, .method = "request.wait", .params = {{"id", 1}}}, false,
+                                [&](const Result<Json>&) { answers++; });
+  pending.reset();
+  module_.end_request(1, MEMSLUICE_REQUEST_DONE);
+  turn();
+  EXPECT_EQ(answers, 0);
+}
+
+TEST_F(MethodsTest, ReloadTellsWhetherAnythingChanged) {
+  EXPECT_EQ(*call("config.reload"), (Json{{"changed", true}}));
+  reload_result_ = Error{.code = ErrorCode::kBadRequest, .object = "x.toml:3", .message = "bad"};
+  EXPECT_EQ(complaint("config.reload"), "x.toml:3: bad");
+}
+
+TEST_F(MethodsTest, UnknownMethodsAndKeysAreErrors) {
+  auto result = call("tenant.destroy");
+  EXPECT_EQ(result.error().code, ErrorCode::kUnknownMethod);
+  EXPECT_EQ(result.error().object, "tenant.destroy");
+  for (const char* method : {"hello", "status", "tenant.list", "request.list", "config.reload"})
+    EXPECT_EQ(complaint(method, {{"verbose", true}}),
+              "verbose: no such key (this method takes none)");
+}
+
+}  // namespace
+}  // namespace memsluice

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "daemon/api/wire.h"
+
+#include <string>
+
+namespace memsluice {
+namespace {
+
+Json refusals_to_json(const __u64 (&pages)[MEMSLUICE_REFUSALS_ROOM]) {
+  Json reasons = Json::object();
+  for (size_t i = 0; i < MEMSLUICE_REFUSALS_ROOM; i++)
+    if (i < MEMSLUICE_REFUSALS || pages[i] != 0)
+      reasons[refusal_name(i)] = static_cast<uint64_t>(pages[i]);
+  return reasons;
+}
+
+Json bins_to_json(const __u64 (&pages)[MEMSLUICE_BINS]) {
+  Json bins = Json::array();
+  for (uint64_t count : pages) bins.push_back(count);
+  return bins;
+}
+
+const char* state_name(uint32_t state) {
+  switch (state) {
+    case MEMSLUICE_REQUEST_RUNNING:
+      return "running";
+    case MEMSLUICE_REQUEST_DONE:
+      return "done";
+    case MEMSLUICE_REQUEST_CANCELLED:
+      return "cancelled";
+    default:
+      return "failed";
+  }
+}
+
+}  // namespace
+
+Json to_json(const Policy& policy) {
+  Json limit = policy.fast_limit_bytes;
+  if (policy.fast_limit_bytes == MEMSLUICE_NO_LIMIT) limit = nullptr;
+  return {{"tiering", policy.tiering},
+          {"fast_limit_bytes", limit},
+          {"promote_mib_per_s", policy.promote_mib_per_s},
+          {"demote_mib_per_s", policy.demote_mib_per_s}};
+}
+
+Json to_json(const NumaNode& node) {
+  return {{"id", node.id},
+          {"tier", node.tier},
+          {"total_bytes", node.total_bytes},
+          {"free_bytes", node.free_bytes},
+          {"cpus", node.cpus},
+          {"distance", node.distance}};
+}
+
+Json to_json(const TenantView& tenant) {
+  const memsluice_tenant_status& status = tenant.status;
+  Json json = {{"cgroup", tenant.cgroup.path},
+               {"cgroup_id", tenant.cgroup.id},
+               {"origin", origin_name(tenant.origin)},
+               {"policy", to_json(from_kernel(status.policy))},
+               {"fast_bytes", uint64_t{status.fast_bytes}},
+               {"slow_bytes", uint64_t{status.slow_bytes}},
+               {"promoted_pages", uint64_t{status.promoted_pages}},
+               {"demoted_pages", uint64_t{status.demoted_pages}},
+               {"refused_pages", refusals_to_json(status.refused_pages)},
+               {"histogram_pages",
+                {{"fast", bins_to_json(status.fast_histogram_pages)},
+                 {"slow", bins_to_json(status.slow_histogram_pages)}}},
+               {"hot_bin", status.hot_bin},
+               {"cold_bin", status.cold_bin},
+               {"scans", uint64_t{status.scans}},
+               {"scanned_pages", uint64_t{status.scanned_pages}},
+               {"scan_cpu_us", uint64_t{status.scan_cpu_us}},
+               {"processes", status.processes}};
+  if (tenant.memory.current_bytes) json["memory_current_bytes"] = *tenant.memory.current_bytes;
+  for (const auto& [node, bytes] : tenant.memory.node_bytes)
+    json["node_bytes"][std::to_string(node)] = bytes;
+  return json;
+}
+
+Json to_json(const RequestView& request) {
+  const memsluice_request_status& status = request.status;
+  return {{"id", request.id},
+          {"kind", request.of_process ? "range" : "tenant_node"},
+          {"object", request.object},
+          {"target_node", request.target_node},
+          {"state", state_name(status.state)},
+          {"error", request.error ? error_to_json(*request.error) : Json(nullptr)},
+          {"total_pages", uint64_t{status.total_pages}},
+          {"seen_pages", uint64_t{status.seen_pages}},
+          {"moved_pages", uint64_t{status.moved_pages}},
+          {"already_there_pages", uint64_t{status.already_there_pages}},
+          {"refused_pages", refusals_to_json(status.refused_pages)}};
+}
+
+Json to_json(const Result<ModuleInfo>& module) {
+  if (!module.ok()) return {{"loaded", false}, {"error", error_to_json(module.error())}};
+  return {{"loaded", true},
+          {"version", module->release},
+          {"abi_version", module->abi_version},
+          {"features", module->feature_names()}};
+}
+
+}  // namespace memsluice

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/host/kernel_module.h"
+#include "daemon/host/knobs.h"
+
+namespace memsluice {
+
+inline constexpr const char* kDefaultConfigPath = "/etc/memsluice/memsluiced.toml";
+
+// The most a tenant may hold in tier 0: bytes, or a share of what tier 0 has now.
+struct FastLimit {
+  uint64_t bytes = MEMSLUICE_NO_LIMIT;
+  std::optional<uint32_t> percent = {};
+
+  uint64_t resolve(uint64_t tier_0_bytes) const;
+  bool operator==(const FastLimit&) const = default;
+};
+
+// A policy as far as somebody has said it.
+struct PolicySettings {
+  std::optional<bool> tiering = {};
+  std::optional<FastLimit> fast_limit = {};
+  std::optional<uint32_t> promote_mib_per_s = {};
+  std::optional<uint32_t> demote_mib_per_s = {};
+
+  // What is not said here is taken from `below`.
+  PolicySettings or_else(const PolicySettings& below) const;
+  Policy applied_to(Policy policy, uint64_t tier_0_bytes) const;
+  bool operator==(const PolicySettings&) const = default;
+};
+
+struct TenantRule {
+  std::string cgroup;  // a path or a pattern
+  PolicySettings settings = {};
+
+  bool operator==(const TenantRule&) const = default;
+};
+
+struct SourcePosition {
+  std::string file;
+  uint32_t line = 0;
+};
+
+struct KnobSetting {
+  std::string value;
+  SourcePosition position = {};
+
+  bool operator==(const KnobSetting& other) const { return value == other.value; }
+};
+
+struct Config {
+  Milliseconds rescan{500};
+  LogLevel log_level = LogLevel::kInfo;
+  std::string socket = "/run/memsluice/api";
+  std::string group = "memsluice";
+  PolicySettings defaults = built_in_defaults();
+  std::vector<TenantRule> tenants = {};
+  std::map<std::string, KnobSetting> module = {};
+
+  static PolicySettings built_in_defaults();
+  std::map<std::string, std::string> module_values() const;
+  bool operator==(const Config&) const = default;
+};
+
+struct ConfigProblem {
+  SourcePosition position;
+  std::string key;
+  std::string message;
+  std::string hint = {};
+
+  // "/etc/memsluice/memsluiced.toml:7: tenant.fast_limit: "x" is not a size (write it as ...)"
+  std::string describe() const;
+};
+
+struct LoadedConfig {
+  Config config = {};
+  std::vector<std::string> files = {};
+  std::vector<ConfigProblem> problems = {};  // all there are; with any, config is not to be used
+};
+
+// Reads the file and conf.d/*.toml next to it, in lexical order; what is read later wins. Only the
+// file at kDefaultConfigPath may be missing.
+LoadedConfig load_config(const std::string& path);
+
+// One file on top of what `loaded` has already.
+void parse_config(std::string_view text, const std::string& file, LoadedConfig& loaded);
+
+// Names of [module] that the module does not have. A module that is not loaded has no say.
+void check_knob_names(const Knobs& knobs, LoadedConfig& loaded);
+
+}  // namespace memsluice
