@@ -131,13 +131,14 @@ Error unexpected(const std::string& argument, const std::vector<std::string>& na
   return usage(argument, message, help_command(names));
 }
 
-Error from_cli_error(const CLI::ParseError& error, const std::vector<std::string>& names) {
+Error wrong_value(const CLI::ParseError& error, const char* message,
+                  const std::vector<std::string>& names) {
   const std::string hint = help_command(names);
   const std::string_view what = error.what();
   const size_t start = what.find("--");
   if (start == what.npos) return usage("arguments", std::string(what), hint);
   const std::string option(what.substr(start, what.find_first_of(" :,", start) - start));
-  return usage(option, "takes exactly one value, and once", hint);
+  return usage(option, message, hint);
 }
 
 Result<uint64_t> option_number(const char* option, const std::string& text, uint64_t low,
@@ -354,8 +355,11 @@ Result<Invocation> parse_arguments(const std::vector<std::string>& arguments) {
   } catch (const CLI::ExtrasError& error) {
     const auto left = app.remaining(true);
     return unexpected(left.empty() ? error.what() : left.front(), chosen_commands(app));
+  } catch (const CLI::ArgumentMismatch& error) {
+    return wrong_value(error, "takes exactly one value, and once", chosen_commands(app));
   } catch (const CLI::ParseError& error) {
-    return from_cli_error(error, chosen_commands(app));
+    // All values are texts: only a switch can find a value wrong.
+    return wrong_value(error, "takes no value", chosen_commands(app));
   }
   return interpret(chosen_commands(app), texts);
 }

@@ -67,8 +67,8 @@ std::string error_line(const Json& request, const Error& error) {
 }
 
 FakeDaemon::Handler answers(std::map<std::string, Json> results) {
-  results.try_emplace("hello",
-                      Json{{"version", MEMSLUICE_VERSION}, {"api_version", 1}, {"may_change", true}});
+  results.try_emplace(
+      "hello", Json{{"version", MEMSLUICE_VERSION}, {"api_version", 1}, {"may_change", true}});
   return [results = std::move(results)](const Json& request) -> std::optional<std::string> {
     const auto found = results.find(request["method"]);
     if (found != results.end()) return reply_line(request, found->second);

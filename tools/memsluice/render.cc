@@ -79,7 +79,7 @@ std::string render_nodes(const Json& nodes) {
 std::string render_tenants(const Json& tenants, uint64_t page_bytes) {
   if (tenants.empty()) return "no tenant: memsluice tenant set --help\n";
   Table table({{"TENANT"},
-               {"FROM"},
+               {"ORIGIN"},
                {"TIERING"},
                {"FAST", Align::kRight},
                {"LIMIT", Align::kRight},
@@ -139,12 +139,11 @@ std::string render_histogram(const Json& tenant, uint64_t page_bytes) {
 }
 
 std::string node_sizes(const Json& node_bytes) {
-  std::vector<std::string> parts;
-  if (!node_bytes.is_object()) return "-";
+  std::string result;
   for (const auto& [node, size] : node_bytes.items()) {
-    parts.push_back(fmt::format("node {} {}", printable(node), bytes(node_bytes, node)));
+    result += fmt::format(", {} on node {}", bytes(node_bytes, node), printable(node));
   }
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return result;
 }
 
 std::string render_tenant(const Json& tenant, uint64_t page_bytes) {
@@ -161,8 +160,7 @@ std::string render_tenant(const Json& tenant, uint64_t page_bytes) {
   add("policy", fmt::format("{} (from {})", render_policy(tenant), name(tenant, "origin")));
   add("scanned",
       fmt::format("fast {}, slow {}", bytes(tenant, "fast_bytes"), bytes(tenant, "slow_bytes")));
-  add("charged", fmt::format("{}; {}", bytes(tenant, "memory_current_bytes"),
-                             node_sizes(member(tenant, "node_bytes"))));
+  add("charged", bytes(tenant, "memory_current_bytes") + node_sizes(member(tenant, "node_bytes")));
   add("promoted", pages("promoted_pages"));
   add("demoted", pages("demoted_pages"));
   add("refused", refused_text(member(tenant, "refused_pages")));

@@ -19,7 +19,7 @@ struct Environment {
   bool unicode = true;
   size_t columns = 80;  // of the terminal, where one is
   uint64_t page_bytes = 4096;
-  ClientOptions client;
+  ClientOptions client = {};
   // The signal that asks to stop, or 0.
   std::function<int()> stop_signal = [] { return 0; };
 };

@@ -129,7 +129,7 @@ std::string histogram_line(const Json& tenant, const FrameOptions& options) {
       fmt::format("  fast {}  slow {}", histogram_bars(fast, most, hot, options.unicode),
                   histogram_bars(slow, most, hot, options.unicode));
   const std::string bounds = fmt::format(
-      "  hot from bin {}  cold to {}  scans {}", human_count(number(tenant, "hot_bin")),
+      "  hot bin {}  cold bin {}  scan {}", human_count(number(tenant, "hot_bin")),
       number(tenant, "cold_bin") == kBins ? "-" : human_count(number(tenant, "cold_bin")),
       human_count(number(tenant, "scans")));
   return line + bounds;

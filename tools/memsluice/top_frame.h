@@ -14,7 +14,7 @@ struct FrameOptions {
   size_t rows = 0;  // 0: as many as it takes
   bool unicode = true;
   uint64_t page_bytes = 4096;
-  std::string notice;  // stands in the first line, for instance why the picture is old
+  std::string notice = {};  // stands in the first line, for instance why the picture is old
 };
 
 // The lines of one picture of `top`, from what top_sample() made: no line is wider, and there are

@@ -92,10 +92,10 @@ struct CallerFacts {
 
 struct DaemonFacts {
   std::string socket;
-  std::optional<DeviceNodeFacts> socket_node;
-  std::string version;  // empty: not reachable, and `problem` says why
-  std::string problem;
-  std::string advice;
+  std::optional<DeviceNodeFacts> socket_node = {};
+  std::string version = {};  // empty: not reachable, and `problem` says why
+  std::string problem = {};
+  std::string advice = {};
   bool may_change = false;
 };
 

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "tools/memsluice/arguments.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace memsluice {
+namespace {
+
+std::vector<std::string> words(const std::string& line) {
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+struct Call {
+  const char* line;
+  const char* method;
+  const char* params;
+};
+
+class ApiCalls : public testing::TestWithParam<Call> {};
+
+TEST_P(ApiCalls, AreMade) {
+  const auto invocation = parse_arguments(words(GetParam().line));
+  ASSERT_TRUE(invocation.ok()) << invocation.error().describe();
+  const auto* call = std::get_if<CallCommand>(&invocation->command);
+  ASSERT_NE(call, nullptr);
+  EXPECT_EQ(call->method, GetParam().method);
+  EXPECT_EQ(call->params, Json::parse(GetParam().params));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Arguments, ApiCalls,
+    testing::Values(Call{"status", "status", "{}"}, Call{"reload", "config.reload", "{}"},
+                    Call{"tenant list", "tenant.list", "{}"},
+                    Call{"tenant show redis.slice/", "tenant.get", R"({"cgroup": "/redis.slice"})"},
+                    Call{"tenant clear /sys/fs/cgroup/a/b", "tenant.clear",
+                         R"({"cgroup": "/a/b"})"},
+                    Call{"tenant set /x", "tenant.set", R"({"cgroup": "/x"})"},
+                    Call{"tenant set /x --tiering off --fast-limit 1.5G --promote-mib-per-s 0 "
+                         "--demote-mib-per-s 1048576",
+                         "tenant.set",
+                         R"({"cgroup": "/x", "tiering": false, "fast_limit_bytes": 1610612736,
+                 "promote_mib_per_s": 0, "demote_mib_per_s": 1048576})"},
+                    Call{"tenant set --fast-limit none /x", "tenant.set",
+                         R"({"cgroup": "/x", "fast_limit_bytes": null})"},
+                    Call{"request list", "request.list", "{}"},
+                    Call{"request show 7", "request.get", R"({"id": 7})"},
+                    Call{"request cancel 7", "request.cancel", R"({"id": 7})"}));
+
+struct Migration {
+  const char* line;
+  const char* params;
+  bool detach;
+};
+
+class Migrations : public testing::TestWithParam<Migration> {};
+
+TEST_P(Migrations, AreAsked) {
+  const auto invocation = parse_arguments(words(GetParam().line));
+  ASSERT_TRUE(invocation.ok()) << invocation.error().describe();
+  const auto* migrate = std::get_if<MigrateCommand>(&invocation->command);
+  ASSERT_NE(migrate, nullptr);
+  EXPECT_EQ(migrate->params, Json::parse(GetParam().params));
+  EXPECT_EQ(migrate->detach, GetParam().detach);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Arguments, Migrations,
+    testing::Values(
+        Migration{"migrate --pid 4711 --to 1", R"({"pid": 4711, "target_node": 1})", false},
+        Migration{"migrate --to=0 --pid=1 --all-mappings --detach",
+                  R"({"pid": 1, "target_node": 0, "all_mappings": true})", true},
+        Migration{"migrate --pid 1 --address 0x7f0000001000 --length 2M --to 1",
+                  R"({"pid": 1, "address": 139637976731648, "length_bytes": 2097152,
+                      "target_node": 1})",
+                  false},
+        Migration{"migrate --pid 1 --address 4096 --length 4096 --to 1",
+                  R"({"pid": 1, "address": 4096, "length_bytes": 4096, "target_node": 1})", false},
+        Migration{"migrate --tenant a.slice --from 0 --to 1",
+                  R"({"cgroup": "/a.slice", "source_node": 0, "target_node": 1})", false}));
+
+struct Mistake {
+  const char* line;
+  const char* object;
+  const char* message;
+};
+
+class Mistakes : public testing::TestWithParam<Mistake> {};
+
+TEST_P(Mistakes, NameTheirObject) {
+  const auto invocation = parse_arguments(words(GetParam().line));
+  ASSERT_FALSE(invocation.ok());
+  EXPECT_EQ(invocation.error().code, ErrorCode::kBadRequest);
+  EXPECT_EQ(invocation.error().object, GetParam().object);
+  EXPECT_EQ(invocation.error().message, GetParam().message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Arguments, Mistakes,
+    testing::Values(
+        Mistake{"", "command", "say what is to be done"},
+        Mistake{"--json", "command", "say what is to be done"},
+        Mistake{"stauts", "stauts", "no such command"},
+        Mistake{"tenant", "tenant", "say what is to be done"},
+        Mistake{"tenant lst", "lst", "no such command"},
+        Mistake{"tenant list status", "status", "one argument too many"},
+        Mistake{"status now", "now", "one argument too many"},
+        Mistake{"status --jsn", "--jsn", "no such option"},
+        Mistake{"status --socket", "--socket", "takes exactly one value, and once"},
+        Mistake{"status --json=maybe", "--json", "takes no value"},
+        Mistake{"tenant show", "CGROUP", "is missing"},
+        Mistake{"tenant show /a /b", "/b", "one argument too many"},
+        Mistake{"tenant show /a/../b", "CGROUP", "\"/a/../b\" has an empty part, . or .."},
+        Mistake{"tenant show a//b", "CGROUP", "\"a//b\" has an empty part, . or .."},
+        Mistake{"tenant set /x --tiering yes", "--tiering", "\"yes\" is neither on nor off"},
+        Mistake{"tenant set /x --fast-limit 3Q", "--fast-limit", "\"3Q\" is no size"},
+        Mistake{"tenant set /x --fast-limit -1", "--fast-limit", "\"-1\" is no size"},
+        Mistake{"tenant set /x --promote-mib-per-s 1048577", "--promote-mib-per-s",
+                "\"1048577\" is no whole number from 0 to 1048576"},
+        Mistake{"tenant set /x --demote-mib-per-s 1.5", "--demote-mib-per-s",
+                "\"1.5\" is no whole number from 0 to 1048576"},
+        Mistake{"request show", "ID", "is missing"},
+        Mistake{"request cancel seven", "ID",
+                "\"seven\" is no whole number from 0 to 9223372036854775807"},
+        Mistake{"migrate --to 1", "--pid, --tenant", "say exactly one of the two: whose pages"},
+        Mistake{"migrate --pid 1 --tenant /x --to 1", "--pid, --tenant",
+                "say exactly one of the two: whose pages"},
+        Mistake{"migrate --pid 1", "--to", "is missing: the node to move to"},
+        Mistake{"migrate --pid 0 --to 1", "--pid", "\"0\" is no whole number from 1 to 4194304"},
+        Mistake{"migrate --pid 1 --to -1", "--to", "\"-1\" is no whole number from 0 to 1023"},
+        Mistake{"migrate --pid 1 --pid 2 --to 1", "--pid", "takes exactly one value, and once"},
+        Mistake{"migrate --pid 1 --to 1 --from 0", "--from", "goes with --tenant only"},
+        Mistake{"migrate --pid 1 --to 1 --address 0", "--length", "is missing"},
+        Mistake{"migrate --pid 1 --to 1 --length 1M", "--address", "is missing"},
+        Mistake{"migrate --pid 1 --to 1 --address 7fxx --length 1M", "--address",
+                "\"7fxx\" is no address"},
+        Mistake{"migrate --pid 1 --to 1 --address 0 --length 0", "--length", "\"0\" is no size"},
+        Mistake{"migrate --tenant /x --to 1", "--from", "is missing: the node to move from"},
+        Mistake{"migrate --tenant /x --from 0 --to 1 --all-mappings", "--all-mappings",
+                "goes with --pid only"},
+        Mistake{"migrate --tenant /x --from 0 --to 1 --address 1", "--address",
+                "goes with --pid only"},
+        Mistake{"top --interval 0", "--interval", "\"0\" is no number of seconds from 0.1 to 3600"},
+        Mistake{"top --interval nan", "--interval",
+                "\"nan\" is no number of seconds from 0.1 to 3600"},
+        Mistake{"top --interval 1s", "--interval",
+                "\"1s\" is no number of seconds from 0.1 to 3600"}));
+
+TEST(Arguments, GlobalOptionsStandAnywhere) {
+  for (const char* line : {"--json --socket /a status", "status --socket /a --json"}) {
+    const auto invocation = parse_arguments(words(line));
+    ASSERT_TRUE(invocation.ok()) << invocation.error().describe();
+    EXPECT_TRUE(invocation->json);
+    EXPECT_EQ(invocation->socket, "/a");
+  }
+}
+
+TEST(Arguments, HelpOfEveryCommandTeaches) {
+  for (const char* line : {"", "status", "tenant", "tenant list", "tenant show", "tenant set",
+                           "tenant clear", "migrate", "request", "request list", "request show",
+                           "request cancel", "top", "reload", "doctor", "version"}) {
+    const auto invocation = parse_arguments(words(std::string(line) + " --help"));
+    ASSERT_TRUE(invocation.ok()) << line;
+    const auto* help = std::get_if<HelpCommand>(&invocation->command);
+    ASSERT_NE(help, nullptr) << line;
+    EXPECT_NE(help->text.find("Usage: memsluice " + std::string(line)), std::string::npos)
+        << help->text;
+    EXPECT_EQ(help->text.find("--root"), std::string::npos) << "--root is for tests";
+  }
+}
+
+TEST(Arguments, TopTakesFractionsOfASecond) {
+  const auto invocation = parse_arguments(words("top --once --interval 0.25"));
+  ASSERT_TRUE(invocation.ok());
+  const auto& top = std::get<TopCommand>(invocation->command);
+  EXPECT_TRUE(top.once);
+  EXPECT_EQ(top.interval, Milliseconds(250));
+}
+
+}  // namespace
+}  // namespace memsluice

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0
+#pragma once
+
+#include "daemon/base/json.h"
+
+namespace memsluice {
+
+// A reply to `status` as docs/api.md has it: a busy tenant, one just made, one with tiering off.
+inline Json sample_status() {
+  return Json::parse(R"({
+    "daemon": {"version": "0.1.0", "uptime_s": 7500, "config_path": "/etc/memsluice/memsluice.toml",
+               "config_loaded_unix_s": 1796000000},
+    "module": {"loaded": true, "version": "0.1.0", "abi_version": 1,
+               "features": ["migrate", "migrate_tenant", "hotness_scan", "tiering"]},
+    "nodes": [
+      {"id": 0, "tier": 0, "total_bytes": 2147483648, "free_bytes": 536870912, "cpus": 2,
+       "distance": [10, 20]},
+      {"id": 1, "tier": 1, "total_bytes": 6442450944, "free_bytes": 6227702579, "cpus": 0,
+       "distance": [20, 10]}],
+    "tenants": [
+      {"cgroup": "/new.slice", "cgroup_id": 4713, "origin": "api",
+       "policy": {"tiering": true, "fast_limit_bytes": null, "promote_mib_per_s": 256,
+                  "demote_mib_per_s": 256},
+       "fast_bytes": 0, "slow_bytes": 0, "memory_current_bytes": 4096, "promoted_pages": 0,
+       "demoted_pages": 0, "refused_pages": {}, "histogram_pages": {}, "hot_bin": 15,
+       "cold_bin": 16, "scans": 0, "scanned_pages": 0, "scan_cpu_us": 0, "processes": 0},
+      {"cgroup": "/system.slice/redis-server.service", "cgroup_id": 4711, "origin": "config",
+       "policy": {"tiering": true, "fast_limit_bytes": 268435456, "promote_mib_per_s": 64,
+                  "demote_mib_per_s": 128},
+       "fast_bytes": 220200960, "slow_bytes": 1288490189, "memory_current_bytes": 1610612736,
+       "node_bytes": {"0": 225443840, "1": 1295998976},
+       "promoted_pages": 53760, "demoted_pages": 12800,
+       "refused_pages": {"pinned": 2, "busy": 10, "shared": 0},
+       "histogram_pages": {
+         "fast": [0, 3, 12, 200, 900, 4000, 9000, 16000, 12000, 8000, 3000, 400, 60, 9, 1, 0],
+         "slow": [250000, 60000, 3200, 900, 300, 100, 40, 20, 9, 4, 1, 0, 0, 0, 0, 0]},
+       "hot_bin": 5, "cold_bin": 1, "scans": 12, "scanned_pages": 4417536,
+       "scan_cpu_us": 3210000, "processes": 4},
+      {"cgroup": "/batch.slice", "cgroup_id": 4712, "origin": "module",
+       "policy": {"tiering": false, "fast_limit_bytes": null, "promote_mib_per_s": 0,
+                  "demote_mib_per_s": 0},
+       "fast_bytes": 1073741824, "slow_bytes": 0, "memory_current_bytes": 1073741824,
+       "promoted_pages": 0, "demoted_pages": 0, "refused_pages": {"pinned": 1},
+       "histogram_pages": {"fast": [1000, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+                           "slow": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]},
+       "hot_bin": 0, "cold_bin": 16, "scans": 3, "scanned_pages": 3003, "scan_cpu_us": 900,
+       "processes": 1}]})");
+}
+
+// The same two seconds earlier.
+inline Json earlier_sample_status() {
+  Json status = sample_status();
+  Json& redis = status["tenants"][1];
+  redis["promoted_pages"] = 53760 - 2 * 3072;
+  redis["demoted_pages"] = 12800 - 2 * 768;
+  redis["refused_pages"]["busy"] = 0;
+  status["tenants"].erase(0);
+  return status;
+}
+
+inline Json sample_request() {
+  return Json::parse(R"({
+    "id": 7, "kind": "range", "object": "pid 4711", "target_node": 1, "state": "running",
+    "error": null, "total_pages": 131072, "seen_pages": 32768, "moved_pages": 32000,
+    "already_there_pages": 700, "refused_pages": {"pinned": 60, "busy": 8, "absent": 0}})");
+}
+
+}  // namespace memsluice
