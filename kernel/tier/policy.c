@@ -83,7 +83,7 @@ static void plan_promotion(const struct memsluice_tier_state *state, u64 room, u
 	plan->promote_bin = bin_from_above(&state->slow, plan->promote_pages, least);
 }
 
-struct memsluice_tier_plan memsluice_tier_plan(const struct memsluice_tier_state *state)
+struct memsluice_tier_plan memsluice_plan_tiers(const struct memsluice_tier_state *state)
 {
 	u64 usage = memsluice_histogram_pages(&state->fast);
 	u64 room = min(state->fast_room_pages, excess(state->fast_limit_pages, usage));

@@ -29,7 +29,7 @@ struct memsluice_tier_plan {
 };
 
 /**
- * memsluice_tier_plan() - thresholds and amounts from the histograms of one tenant
+ * memsluice_plan_tiers() - thresholds and amounts from the histograms of one tenant
  *
  * The hot bin is the lowest for which it and all above it fit into the tenant's share of tier 0
  * (MEMTIS, SOSP '23, section 4.2.1). Between hot and cold lies one warm bin when the hot set fills
@@ -37,7 +37,7 @@ struct memsluice_tier_plan {
  * at the threshold does not go to and fro. Room that hot pages leave goes to warm ones. Hotter
  * pages go up first, colder ones down first. What is above the limit leaves whatever its bin.
  */
-struct memsluice_tier_plan memsluice_tier_plan(const struct memsluice_tier_state *state);
+struct memsluice_tier_plan memsluice_plan_tiers(const struct memsluice_tier_state *state);
 
 /* A limit on bandwidth: a bucket that holds at most one second's worth. */
 struct memsluice_rate {

@@ -292,7 +292,7 @@ static struct memsluice_tier_plan plan(struct memsluice_tenant *tenant,
 		now_ns);
 	state.demote_budget_pages = memsluice_rate_refill(
 		&tenant->demote_rate, (u64)tenant->policy.demote_mib_per_s * PAGES_PER_MIB, now_ns);
-	plan = memsluice_tier_plan(&state);
+	plan = memsluice_plan_tiers(&state);
 	tenant->hot_bin = plan.hot_bin;
 	tenant->cold_bin = plan.cold_bin;
 	spin_unlock(&tenant->lock);
