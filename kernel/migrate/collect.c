@@ -138,18 +138,17 @@ static const struct mm_walk_ops collect_ops = {
 	.walk_lock = PGWALK_RDLOCK,
 };
 
-long memsluice_collect_range(struct memsluice_collect *collect, struct mm_struct *mm,
-			     unsigned long start, unsigned long end)
+int memsluice_collect_range(struct memsluice_collect *collect, struct mm_struct *mm,
+			    unsigned long start, unsigned long end)
 {
-	int full;
-
 	if (mmap_read_lock_killable(mm))
 		return -EINTR;
 	collect->last = NULL;
 	collect->next = start;
-	full = memsluice_call(walk_page_range)(mm, start, end, &collect_ops, collect);
+	if (memsluice_call(walk_page_range)(mm, start, end, &collect_ops, collect) <= 0)
+		collect->next = end;
 	mmap_read_unlock(mm);
-	return full ? collect->next : end;
+	return 0;
 }
 
 static bool is_charged(struct folio *folio, const struct cgroup *cgroup)
@@ -181,9 +180,8 @@ static struct folio *folio_at(unsigned long pfn)
 	return NULL;
 }
 
-unsigned long memsluice_collect_frames(struct memsluice_collect *collect,
-				       const struct cgroup *cgroup, unsigned long pfn,
-				       unsigned long end)
+void memsluice_collect_frames(struct memsluice_collect *collect, const struct cgroup *cgroup,
+			      unsigned long pfn, unsigned long end)
 {
 	unsigned long pages;
 	struct folio *folio;
@@ -203,7 +201,7 @@ unsigned long memsluice_collect_frames(struct memsluice_collect *collect,
 		}
 		pfn += pages;
 	}
-	return min(pfn, end);
+	collect->next = min(pfn, end);
 }
 
 struct node_at {

@@ -24,9 +24,9 @@ struct memsluice_collect {
 	struct list_head folios; /* for memsluice_move() */
 	unsigned long pages; /* on the list */
 	struct memsluice_counts *counts; /* seen, already there, refused at once */
+	unsigned long next; /* out: where to go on after moving what was collected */
 	/* private: */
 	struct folio *last; /* a large folio mapped page by page is met once a page */
-	unsigned long next; /* the walk goes on here */
 };
 
 /**
@@ -37,13 +37,13 @@ struct memsluice_collect {
  * @end: page-aligned, exclusive
  *
  * A huge page that reaches into the range is taken whole. Holes are not counted as seen.
+ * @collect->next is @end when the whole range has been walked.
  *
  * Context: process; takes the mmap lock.
- * Return: @end when the range has been walked; otherwise where to go on after moving what was
- * collected; a negative errno when a signal came.
+ * Return: 0, or -EINTR when a fatal signal came.
  */
-long memsluice_collect_range(struct memsluice_collect *collect, struct mm_struct *mm,
-			     unsigned long start, unsigned long end);
+int memsluice_collect_range(struct memsluice_collect *collect, struct mm_struct *mm,
+			    unsigned long start, unsigned long end);
 
 /**
  * memsluice_collect_frames() - isolate page frames charged to a cgroup or below it
@@ -52,13 +52,11 @@ long memsluice_collect_range(struct memsluice_collect *collect, struct mm_struct
  * @pfn: first page frame
  * @end: exclusive
  *
- * Finds what no process maps, too: page cache, swap cache, shared memory.
- *
- * Return: where to go on, or @end.
+ * Finds what no process maps, too: page cache, swap cache, shared memory. @collect->next is @end
+ * when all have been looked at.
  */
-unsigned long memsluice_collect_frames(struct memsluice_collect *collect,
-				       const struct cgroup *cgroup, unsigned long pfn,
-				       unsigned long end);
+void memsluice_collect_frames(struct memsluice_collect *collect, const struct cgroup *cgroup,
+			      unsigned long pfn, unsigned long end);
 
 /* The node of the page at an address and its frame number, or NUMA_NO_NODE. Context: as above. */
 int memsluice_node_at(struct mm_struct *mm, unsigned long address, unsigned long *pfn);

@@ -121,20 +121,19 @@ static void move_collected(struct memsluice_request *request, struct memsluice_c
 static int run_range(struct memsluice_request *request, struct memsluice_collect *collect)
 {
 	const struct memsluice_request_spec *spec = &request->spec;
-	unsigned long at = spec->start;
-	long next;
+	int err;
 
-	while (at < spec->end) {
+	collect->next = spec->start;
+	while (collect->next < spec->end) {
 		if (should_stop(request))
 			return -EINTR;
 		/* Held for one batch only: a process that exits meanwhile gives its memory back. */
 		if (!mmget_not_zero(spec->mm))
 			return -ESRCH;
-		next = memsluice_collect_range(collect, spec->mm, at, spec->end);
+		err = memsluice_collect_range(collect, spec->mm, collect->next, spec->end);
 		mmput(spec->mm);
-		if (next < 0)
-			return next;
-		at = next;
+		if (err)
+			return err;
 		move_collected(request, collect, NULL);
 	}
 	return 0;
@@ -143,14 +142,14 @@ static int run_range(struct memsluice_request *request, struct memsluice_collect
 static int run_frames(struct memsluice_request *request, struct memsluice_collect *collect)
 {
 	const struct memsluice_request_spec *spec = &request->spec;
-	unsigned long pfn = node_start_pfn(spec->source_node);
 	unsigned long end = node_end_pfn(spec->source_node);
 
-	while (pfn < end) {
+	collect->next = node_start_pfn(spec->source_node);
+	while (collect->next < end) {
 		if (should_stop(request))
 			return -EINTR;
-		pfn = memsluice_collect_frames(collect, spec->cgroup, pfn,
-					       min(end, pfn + PAGES_PER_SECTION));
+		memsluice_collect_frames(collect, spec->cgroup, collect->next,
+					 min(end, collect->next + PAGES_PER_SECTION));
 		move_collected(request, collect, NULL);
 	}
 	return 0;
@@ -195,11 +194,10 @@ static int collect_addresses(struct memsluice_request *request, struct memsluice
 	for (i = from; i < to; i++) {
 		struct memsluice_counts before = *collect->counts;
 		unsigned long address = spec->addresses[i];
-		int why;
-		long err;
+		int why, err;
 
 		err = memsluice_collect_range(collect, spec->mm, address, address + PAGE_SIZE);
-		if (err < 0)
+		if (err)
 			return err;
 		results[i - from] = 0;
 		if (collect->counts->seen == before.seen) {
