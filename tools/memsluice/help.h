@@ -37,7 +37,7 @@ times counting less. Pages from the hot bin on belong in tier 0.
 
 inline constexpr const char* kTenantSet =
     R"(What is left out stays as it is; for a new tenant it is the default of the configuration.
-It lasts until the daemon or the cgroup ends: what shall last belongs into the configuration.
+It ends with the cgroup or the next boot: what shall last belongs into the configuration.
 
   memsluice tenant set /redis.slice --tiering on --fast-limit 256M
   memsluice tenant set /redis.slice --fast-limit none

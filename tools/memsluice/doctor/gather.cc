@@ -122,12 +122,8 @@ std::vector<MemoryTierFacts> gather_tiers(const HostFiles& host) {
 
 CgroupFacts gather_cgroup(const HostFiles& host) {
   CgroupFacts cgroup;
-  host.each_line("/proc/self/mounts", [&](std::string_view line) {
-    const auto fields = words(line);
-    cgroup.mounted = fields.size() > 2 && fields[2] == "cgroup2";
-    if (cgroup.mounted) cgroup.mount_point = fields[1];
-    return !cgroup.mounted;
-  });
+  cgroup.mount_point = cgroup2_mount(read_or(host, "/proc/self/mounts"));
+  cgroup.mounted = !cgroup.mount_point.empty();
   cgroup.controllers = words(read_or(host, cgroup.mount_point + "/cgroup.controllers"));
   cgroup.subtree_control = words(read_or(host, cgroup.mount_point + "/cgroup.subtree_control"));
   return cgroup;

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0
+# bash completion of memsluice(1)
+
+_memsluice_cgroups() {
+  local path
+  # Slices and the units in them, but not the thousands of cgroups that a container host may have.
+  while IFS= read -r path; do
+    COMPREPLY+=("${path#/sys/fs/cgroup}")
+  done < <(compgen -d -- "/sys/fs/cgroup$1")
+}
+
+_memsluice_nodes() {
+  local path
+  for path in /sys/devices/system/node/node*; do
+    [[ ${path##*node} == "$1"* ]] && COMPREPLY+=("${path##*node}")
+  done
+}
+
+_memsluice_requests() {
+  local ids
+  ids=$(memsluice request list 2>/dev/null | awk '$1 ~ /^[0-9]+$/ { print $1 }')
+  mapfile -t COMPREPLY < <(compgen -W "$ids" -- "$1")
+}
+
+# The value of the option before the cursor; false if it takes none.
+_memsluice_value() {
+  case $1 in
+    --tiering) mapfile -t COMPREPLY < <(compgen -W 'on off' -- "$2") ;;
+    --fast-limit) mapfile -t COMPREPLY < <(compgen -W none -- "$2") ;;
+    --tenant) _memsluice_cgroups "$2" ;;
+    --from | --to) _memsluice_nodes "$2" ;;
+    --pid) mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*)" -- "$2") ;;
+    --socket) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
+    --address | --length | --interval | --promote-mib-per-s | --demote-mib-per-s) ;;
+    *) return 1 ;;
+  esac
+}
+
+_memsluice() {
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command='' i
+  COMPREPLY=()
+  _memsluice_value "$before" "$word" && return
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case ${COMP_WORDS[i]} in
+      --socket) ((i++)) ;;
+      -*) ;;
+      *) command+="${command:+ }${COMP_WORDS[i]}" ;;
+    esac
+  done
+  local words='--json --socket --help'
+  case $command in
+    '') words+=' status tenant migrate request reload top doctor version --version' ;;
+    tenant) words='list show set clear' ;;
+    request) words='list show cancel' ;;
+    'tenant show' | 'tenant clear') [[ $word == -* ]] || { _memsluice_cgroups "$word"; return; } ;;
+    'tenant set') [[ $word == -* ]] || { _memsluice_cgroups "$word"; return; } ;;&
+    'tenant set'*) words+=' --tiering --fast-limit --promote-mib-per-s --demote-mib-per-s' ;;
+    'request show' | 'request cancel') [[ $word == -* ]] || { _memsluice_requests "$word"; return; } ;;
+    migrate*)
+      words+=' --pid --address --length --tenant --from --to --all-mappings --detach'
+      ;;
+    top) words+=' --once --interval' ;;
+  esac
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+}
+
+complete -F _memsluice memsluice
