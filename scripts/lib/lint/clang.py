@@ -37,17 +37,23 @@ def tidy(tree: Tree) -> list[str]:
     ours = set(tree.files)
     # Without tests: they take as long again, and the compiler's warnings are on for them too.
     checked = {path for path in ours if not path.stem.endswith("_test")}
-    units = [unit for unit in json.loads(database.read_text()) if Path(unit["file"]) in checked]
+    # A file that several targets compile is checked once.
+    by_file = {unit["file"]: unit for unit in json.loads(database.read_text())}
+    units = [unit for file, unit in by_file.items() if Path(file) in checked]
     clean = tree.build / "lint/tidy"
     clean.mkdir(parents=True, exist_ok=True)
     headers = _included_headers(release, ours)
     keys = {unit["file"]: _key(tree, unit, headers) for unit in units}
     due = [file for file, key in keys.items() if not (clean / key).exists()]
-    with ThreadPoolExecutor(JOBS) as pool:
-        results = list(pool.map(lambda file: _tidy_one(tree, release, file), due))
-    for file, findings in zip(due, results, strict=True):
+
+    def run(file: str) -> list[str]:
+        findings = _tidy_one(tree, release, file)
         if not findings:
             (clean / keys[file]).touch()
+        return findings
+
+    with ThreadPoolExecutor(JOBS) as pool:
+        results = list(pool.map(run, due))
     # A header's findings come once for each file that includes it.
     return list(dict.fromkeys(line for findings in results for line in findings))
 
