@@ -42,8 +42,9 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def build(steps: Steps, preset: str) -> bool:
-    return steps.run(f"configure {preset}", ["cmake", "--preset", preset], 300) and steps.run(
+def build(steps: Steps, preset: str, fuzz_seconds: int) -> bool:
+    configure = ["cmake", "--preset", preset, f"-DMEMSLUICE_FUZZ_SECONDS={fuzz_seconds}"]
+    return steps.run(f"configure {preset}", configure, 300) and steps.run(
         f"build {preset}", ["cmake", "--build", "--preset", preset], 1800
     )
 
@@ -105,7 +106,7 @@ def report(steps: Steps) -> int:
 def run(steps: Steps, options: argparse.Namespace, fuzz_seconds: int) -> None:
     if not steps.run("setup", ["scripts/setup"], 1200):
         return
-    built = build(steps, "release")
+    built = build(steps, "release", fuzz_seconds)
     if options.debug_kernel:
         command = ["scripts/testbed", "debug-kernel"]
         if built and steps.run("debug kernel", command, 3600, stream=True):
@@ -117,7 +118,7 @@ def run(steps: Steps, options: argparse.Namespace, fuzz_seconds: int) -> None:
     lint(steps, options.pattern)
     if options.quick:
         return
-    if build(steps, "debug"):
+    if build(steps, "debug", fuzz_seconds):
         unit_tests(steps, "debug", options.pattern, fuzz_seconds)
     build_module(steps)
     if built:
