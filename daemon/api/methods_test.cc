@@ -122,7 +122,9 @@ TEST_F(MethodsTest, WhoMayNotChangeMayLook) {
     auto result = call(method, Json::object(), false);
     const bool denied = !result.ok() && result.error().code == ErrorCode::kDenied;
     EXPECT_EQ(denied, changing.contains(method)) << method;
-    if (denied) EXPECT_EQ(result.error().hint, "be root or a member of the group memsluice");
+    if (denied) {
+      EXPECT_EQ(result.error().hint, "be root or a member of the group memsluice");
+    }
   }
 }
 
