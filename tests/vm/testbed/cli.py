@@ -139,7 +139,7 @@ def _interactive(agent: Agent) -> int:
     signal.signal(signal.SIGWINCH, lambda *_: _resize(shell))
     _resize(shell)
     try:
-        tty.setraw(sys.stdin)
+        tty.setraw(sys.stdin, termios.TCSADRAIN)  # what was typed ahead stays
         while shell.status is None:
             if select.select([sys.stdin], [], [], 0.1)[0]:
                 shell.write(os.read(sys.stdin.fileno(), 4096))
