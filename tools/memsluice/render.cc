@@ -192,18 +192,22 @@ std::string render_requests(const Json& requests, uint64_t page_bytes) {
   return table.render();
 }
 
+std::string module_line(const Json& module) {
+  if (flag(module, "loaded") != false) {
+    return fmt::format("{}, ABI {}: {}", name(module, "version"), count(module, "abi_version"),
+                       values(member(module, "features")));
+  }
+  const auto error = error_from_json(member(module, "error"));
+  if (!error) return "not loaded";
+  return printable(error->hint.empty() ? error->message : error->message + "; " + error->hint);
+}
+
 std::string render_status(const Json& status, uint64_t page_bytes) {
   const Json& daemon = member(status, "daemon");
-  const Json& module = member(status, "module");
   std::string result = fmt::format("daemon  {}, up {}, configuration {}\n", name(daemon, "version"),
                                    human_duration(number(daemon, "uptime_s").value_or(0)),
                                    name(daemon, "config_path"));
-  if (flag(module, "loaded") == false) {
-    result += "module  not loaded: modprobe memsluice\n";
-  } else {
-    result += fmt::format("module  {}, ABI {}: {}\n", name(module, "version"),
-                          count(module, "abi_version"), values(member(module, "features")));
-  }
+  result += fmt::format("module  {}\n", module_line(member(status, "module")));
   return result + '\n' + render_nodes(member(status, "nodes")) + '\n' +
          render_tenants(member(status, "tenants"), page_bytes);
 }

@@ -31,10 +31,16 @@ TENANT                              ORIGIN  TIERING     FAST    LIMIT     SLOW  
 }
 
 TEST(Render, StatusWithoutModule) {
-  const Json status = {{"module", {{"loaded", false}}}};
+  const Json status = {{"module",
+                        {{"loaded", false},
+                         {"error",
+                          {{"code", "unavailable"},
+                           {"object", "/dev/memsluice"},
+                           {"message", "the module is not loaded"},
+                           {"hint", "load it: modprobe memsluice"}}}}}};
   EXPECT_EQ(rendered("status", status), R"(
 daemon  -, up 0 s, configuration -
-module  not loaded: modprobe memsluice
+module  the module is not loaded; load it: modprobe memsluice
 
 NODE  TIER  SIZE  FREE  CPUS  DISTANCE
 

@@ -35,8 +35,9 @@ struct ModuleFacts {
   std::optional<std::string> installed_path;  // below /lib/modules/RELEASE, from modules.dep
   bool loaded = false;
   std::optional<DeviceNodeFacts> device_node;
-  std::optional<ModuleInfo> info;  // what the module says of itself
-  Error info_error;                // why it does not
+  std::optional<ModuleInfo> info;                 // what the module says of itself
+  Error info_error;                               // why it does not
+  std::vector<std::string> lacking_symbols = {};  // "NAME missing": functions it cannot call
 };
 
 struct NodeFacts {

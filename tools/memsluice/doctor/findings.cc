@@ -102,9 +102,11 @@ void judge_features(const ModuleFacts& module, Findings* findings) {
   if (off.feature_names().empty()) {
     findings->push_back({"features", Level::kOk, kDevice, joined(on), ""});
   } else {
+    const bool known = !module.lacking_symbols.empty();
     findings->push_back({"features", Level::kWarning, kDevice,
                          fmt::format("off: {}; on: {}", joined(off.feature_names()), joined(on)),
-                         "dmesg | grep memsluice names what the kernel lacks"});
+                         known ? "what this kernel lacks: " + joined(module.lacking_symbols)
+                               : "dmesg | grep memsluice names what the kernel lacks"});
   }
 }
 
@@ -112,7 +114,8 @@ Finding judge_btf(const KernelFacts& kernel) {
   const char* object = "/sys/kernel/btf/vmlinux";
   if (kernel.btf) return {"btf", Level::kOk, object, "present", ""};
   return {"btf", Level::kError, object, "missing: signatures of kernel functions cannot be checked",
-          "use a kernel with CONFIG_DEBUG_INFO_BTF=y, as all of Debian's are"};
+          "use a kernel with CONFIG_DEBUG_INFO_BTF=y, as all of Debian's are; "
+          "modprobe memsluice allow_unchecked=1 does without, at your risk"};
 }
 
 Finding judge_symbols(const KernelFacts& kernel) {

@@ -236,6 +236,14 @@ TEST(Judge, GroupThatMayUseTheSocketIsNamed) {
             "run memsluice as root, or join the group: adduser USER operators");
 }
 
+TEST(Judge, NamesWhatAFeatureLacks) {
+  Facts facts = healthy();
+  facts.module.info->features &= ~MEMSLUICE_FEATURE_TIERING;
+  facts.module.lacking_symbols = {"migrate_pages missing"};
+  const auto findings = judge(facts, "0.1.0");
+  EXPECT_EQ(find(findings, "features")->advice, "what this kernel lacks: migrate_pages missing");
+}
+
 TEST(Judge, NamesOptionalDevices) {
   Facts facts = healthy();
   facts.cxl = {"mem0", "region0"};

@@ -70,12 +70,26 @@ std::optional<std::string> installed_module(const HostFiles& host, const std::st
   return found;
 }
 
+// Of /proc/memsluice/status, where a line is "symbol NAME STATE".
+std::vector<std::string> lacking_symbols(const HostFiles& host) {
+  std::vector<std::string> symbols;
+  host.each_line("/proc/memsluice/status", [&](std::string_view line) {
+    const auto fields = words(line);
+    const bool lacking = fields.size() == 3 && fields[0] == "symbol" &&
+                         (fields[2] == "missing" || fields[2] == "mismatch");
+    if (lacking) symbols.push_back(fields[1] + " " + fields[2]);
+    return true;
+  });
+  return symbols;
+}
+
 ModuleFacts gather_module(const HostFiles& host, const std::string& release) {
   ModuleFacts module;
   module.installed_path = installed_module(host, release);
   module.loaded = host.exists("/sys/module/memsluice");
   const std::string device = host.host_path(Paths().device);
   module.device_node = stat_node(device);
+  module.lacking_symbols = lacking_symbols(host);
   auto info = open_kernel_module(device)->info();
   if (info.ok()) {
     module.info = *info;

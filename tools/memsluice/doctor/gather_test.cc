@@ -60,7 +60,14 @@ TEST_F(Gather, Module) {
               "updates/dkms/memsluice.ko.xz:\n");
   host_.make_directory("/sys/module/memsluice");
   host_.write("/dev/memsluice", "no device");
+  host_.write("/proc/memsluice/status",
+              "release 0.1.0\n"
+              "symbol migrate_pages bound\n"
+              "symbol folio_referenced mismatch\n"
+              "symbol isolate_lru_page missing\n");
   const ModuleFacts module = facts().module;
+  EXPECT_EQ(module.lacking_symbols,
+            (std::vector<std::string>{"folio_referenced mismatch", "isolate_lru_page missing"}));
   EXPECT_EQ(module.installed_path, "updates/dkms/memsluice.ko.xz");
   EXPECT_TRUE(module.loaded);
   ASSERT_TRUE(module.device_node.has_value());
