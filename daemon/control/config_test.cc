@@ -134,6 +134,7 @@ TEST(Config, TellsWhereTheSyntaxIsWrong) {
   auto lines = problems(parse("[api]\nsocket = \n"));
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_THAT(lines[0], testing::StartsWith("x.toml:2: "));
+  EXPECT_EQ(parse("[[[").problems.size(), 1u);
   EXPECT_THAT(
       problems(parse("api = 1\ntenant = 2\ndaemon = []")),
       ElementsAre("x.toml:1: api: must be a table, [api]",
