@@ -192,6 +192,14 @@ Result<void> run_idle(const Options& options) {
   return measure({[&] { usleep(static_cast<useconds_t>(options.idle_ms * 1000)); }});
 }
 
+// What a guest can do to the plugin's file at worst.
+Result<void> run_scribble() {
+  const auto opened = OpenTrafficFile::open({});
+  if (!opened.ok()) return opened.error();
+  std::memset(opened->mapping.bytes().data(), 0xff, opened->mapping.bytes().size());
+  return {};
+}
+
 }  // namespace
 }  // namespace memsluice::traffic
 
@@ -216,11 +224,13 @@ int main(int argc, char** argv) {
   chain->add_option("--count", options.count)->required()->check(CLI::PositiveNumber);
   CLI::App* idle = app.add_subcommand("idle", "nothing");
   idle->add_option("--milliseconds", options.idle_ms)->required();
+  CLI::App* scribble = app.add_subcommand("scribble", "overwrite the whole traffic file");
   CLI11_PARSE(app, argc, argv);
 
-  const auto done = sweep->parsed()   ? run_sweep(options)
-                    : chain->parsed() ? run_chase(options)
-                                      : run_idle(options);
+  const auto done = sweep->parsed()      ? run_sweep(options)
+                    : chain->parsed()    ? run_chase(options)
+                    : scribble->parsed() ? run_scribble()
+                                         : run_idle(options);
   if (done.ok()) return 0;
   fmt::print(stderr, "traffic-probe: {}\n", done.error().describe());
   return 1;
