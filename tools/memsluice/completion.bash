@@ -50,8 +50,8 @@ _memsluice() {
   local words='--json --socket --help'
   case $command in
     '') words+=' status tenant migrate request reload top doctor version --version' ;;
-    tenant) words='list show set clear' ;;
-    request) words='list show cancel' ;;
+    tenant) words+=' list show set clear' ;;
+    request) words+=' list show cancel' ;;
     'tenant show' | 'tenant clear') [[ $word == -* ]] || { _memsluice_cgroups "$word"; return; } ;;
     'tenant set') [[ $word == -* ]] || { _memsluice_cgroups "$word"; return; } ;;&
     'tenant set'*) words+=' --tiering --fast-limit --promote-mib-per-s --demote-mib-per-s' ;;
