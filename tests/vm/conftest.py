@@ -36,7 +36,7 @@ class Booted:
         if machine in self._unbootable:
             raise self._unbootable[machine]
         try:
-            self._vm = Vm(machines.load(machine).vms[0], self._kernel)
+            self._vm = Vm(machines.load(machine).only_vm(), self._kernel)
         except TestbedError as error:
             self._unbootable[machine] = error
             raise

@@ -47,8 +47,10 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
 
 def test_several_vms_have_names_of_their_own(tmp_path: Path) -> None:
     plain = "[[vm]]\n[[vm.node]]\nsize_mib = 512\ncpus = 1\n"
-    vms = parse(tmp_path, 'description = "x"\n' + plain + plain).vms
-    assert [vm.name for vm in vms] == ["some", "some-1"]
+    machine = parse(tmp_path, 'description = "x"\n' + plain + plain)
+    assert [vm.name for vm in machine.vms] == ["some", "some-1"]
+    with pytest.raises(TestbedError, match="some has 2 VMs"):
+        machine.only_vm()
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ def test_qmp_commands_and_errors(vm: Vm) -> None:
 
 
 def test_the_death_of_a_machine_ends_what_waits_for_it_at_once(vm: Vm) -> None:
-    other = Vm(machines.load("plain").vms[0])
+    other = Vm(machines.load("plain").only_vm())
     assert other.directory != vm.directory
     command = other.start("sleep 1000")
     began = time.monotonic()
@@ -181,7 +181,7 @@ def test_the_death_of_a_machine_ends_what_waits_for_it_at_once(vm: Vm) -> None:
 
 
 def test_a_panic_is_told_with_the_end_of_the_log() -> None:
-    other = Vm(machines.load("plain").vms[0])
+    other = Vm(machines.load("plain").only_vm())
     with pytest.raises(VmDied, match="(?s)sysrq triggered crash"):
         other.run("echo c > /proc/sysrq-trigger")
     assert any("Kernel panic" in report for report in other.kernel_reports())

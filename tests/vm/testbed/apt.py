@@ -179,7 +179,7 @@ def make_tree(
         print(f"unpacking {len(archives)} packages into {target}", flush=True)
         fresh = target.with_suffix(".new")
         shutil.rmtree(fresh, ignore_errors=True)
-        _unpack(archives, fresh)
+        _make_root(archives, fresh)
         finish(fresh, packages)
         (fresh / "stamp").write_text(content)
         # The old one stays until the next time: a running machine may be using it.
@@ -191,18 +191,22 @@ def make_tree(
     return target
 
 
-def _unpack(archives: list[Path], target: Path) -> None:
+def _make_root(archives: list[Path], target: Path) -> None:
     for directory in MERGED_USR:
         (target / "usr" / directory).mkdir(parents=True)
         (target / directory).symlink_to(f"usr/{directory}")
     for directory in ("dev", "proc", "sys", "tmp"):
         (target / directory).mkdir()
-    for archive in archives:
-        _unpack_one(archive, target)
+    unpack(archives, target)
     # Packages leave this link to their maintainer scripts, which do not run here.
     awk = target / "usr/bin/awk"
     if not awk.is_symlink():
         awk.symlink_to("mawk")
+
+
+def unpack(archives: list[Path], target: Path) -> None:
+    for archive in archives:
+        _unpack_one(archive, target)
 
 
 def _unpack_one(archive: Path, target: Path) -> None:

@@ -13,7 +13,7 @@ import termios
 import tty
 from pathlib import Path
 
-from . import guest_root, kernels, machines, modules, root
+from . import debug_kernel, guest_root, kernels, machines, modules, root
 from .agent import Agent, Command
 from .errors import TestbedError
 from .paths import BUILD, CACHE, PROJECT
@@ -44,6 +44,11 @@ def _build_module(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _debug_kernel(arguments: argparse.Namespace) -> int:
+    print(debug_kernel.ensure(update=arguments.update))
+    return 0
+
+
 def _machines(_arguments: argparse.Namespace) -> int:
     for name in machines.names():
         machine = machines.load(name)
@@ -57,8 +62,7 @@ def _machines(_arguments: argparse.Namespace) -> int:
 
 
 def _boot_one(arguments: argparse.Namespace) -> Vm:
-    machine = machines.load(arguments.machine)
-    vm = Vm(machine.vms[0], arguments.kernel)
+    vm = Vm(machines.load(arguments.machine).only_vm(), arguments.kernel)
     print(f"{vm.directory.name}: up after {vm.boot_seconds:.1f} s", file=sys.stderr)
     return vm
 
@@ -192,6 +196,16 @@ def _parser() -> argparse.ArgumentParser:
     add_kernel(command, kernels.DEFAULT)
     command.add_argument("arguments", nargs="*", metavar="[DIR] [MAKE-ARGUMENT...]")
 
+    command = add(
+        "debug-kernel",
+        _debug_kernel,
+        "build a kernel that checks itself (KASAN, lockdep, ...)",
+        description="Builds Debian's kernel source with KASAN, lockdep, kmemleak, UBSAN and fault "
+        "injection: ten minutes on two idle CPUs, kept in build/testbed/debug-kernel. "
+        "Then --kernel debug builds modules for it and boots machines with it.",
+    )
+    command.add_argument("--update", action="store_true", help="take a newer source, if any")
+
     add("machines", _machines, "list the machines that are described")
 
     add_machine(add("shell", _shell, "boot a machine, with a shell in it"))
@@ -214,6 +228,8 @@ def _parser() -> argparse.ArgumentParser:
 def main() -> int:
     arguments = _parser().parse_args()
     try:
+        if os.geteuid() != 0:
+            raise TestbedError("needs root: it mounts, and installs what is missing")
         return arguments.function(arguments)
     except TestbedError as error:
         print(f"testbed: {error}", file=sys.stderr)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .errors import TestbedError
-from .paths import BUILD, ROOT, locked
+from .paths import BUILD, DEBUG_KERNEL, ROOT, locked
 
 # Of the boot protocol's header (Documentation/arch/x86/boot.rst).
 SETUP_SECTORS_OFFSET = 0x1F1
 PAYLOAD_OFFSET = 0x248
 SECTOR_BYTES = 512
 SIZE_BYTES = 4  # after the compressed kernel stands its size when uncompressed
-DECOMPRESSORS = {b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zX": "xz", b"\x1f\x8b": "gzip"}
+DECOMPRESSORS = {b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zX": "xz"}
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,16 @@ class Kernel:
     suite: str
     packages: tuple[str, ...]
     tree: Path = field(default=ROOT, repr=False)  # where its packages are unpacked
+    source: Path | None = field(default=None, repr=False)  # of a kernel that is built here
+    cpu_options: str = field(default="", repr=False)
 
     @property
     def version(self) -> str:
         """The release string, as uname -r prints it."""
-        return (self.tree / f"kernel-{self.name}").read_text().strip()
+        file = self.tree / f"kernel-{self.name}"
+        if self.source and not file.exists():
+            raise TestbedError(f"kernel {self.name} is not built; do: scripts/testbed debug-kernel")
+        return file.read_text().strip()
 
     @property
     def modules(self) -> Path:
@@ -35,6 +40,8 @@ class Kernel:
 
     def image(self) -> Path:
         """An ELF file, which QEMU starts by its PVH entry: no guest has to decompress it."""
+        if self.source:
+            return self.tree / "boot" / f"vmlinux-{self.version}"
         packed = self.tree / "boot" / f"vmlinuz-{self.version}"
         elf = BUILD / f"vmlinux-{self.version}"
         with locked("kernels"):
@@ -45,11 +52,22 @@ class Kernel:
         return elf
 
 
-KERNELS = {
-    kernel.name: kernel
-    for kernel in (Kernel("6.12", "trixie", ("linux-image-amd64", "linux-headers-amd64")),)
-}
 DEFAULT = "6.12"
+DEBIAN_KERNELS = {
+    kernel.name: kernel
+    for kernel in (Kernel(DEFAULT, "trixie", ("linux-image-amd64", "linux-headers-amd64")),)
+}
+DEBUG_SOURCE_INSIDE = "/usr/src/linux-debug"  # where the private root sees it
+DEBUG = Kernel(
+    "debug",
+    "",
+    (),
+    tree=DEBUG_KERNEL / "root",
+    source=DEBUG_KERNEL / "source",
+    # With five levels and several nodes KASAN stumbles over the kernel's own CPU identification.
+    cpu_options=",la57=off",
+)
+KERNELS = DEBIAN_KERNELS | {DEBUG.name: DEBUG}
 
 
 def find(name: str) -> Kernel:

@@ -57,6 +57,11 @@ class Machine:
     description: str
     vms: tuple[VmDescription, ...]
 
+    def only_vm(self) -> VmDescription:
+        if len(self.vms) != 1:
+            raise TestbedError(f"{self.name} has {len(self.vms)} VMs: name the one to boot")
+        return self.vms[0]
+
 
 def names() -> list[str]:
     return sorted(path.stem for path in MACHINES.glob("*.toml"))

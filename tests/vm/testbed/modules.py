@@ -7,8 +7,8 @@ from pathlib import Path
 
 from . import host, root
 from .errors import TestbedError
-from .kernels import Kernel
-from .paths import MODULES, PROJECT, ROOT, locked
+from .kernels import DEBUG_SOURCE_INSIDE, Kernel
+from .paths import MODULES, PROJECT, locked
 
 SOURCES = ("Kbuild", "kernel", "include")
 BUILT = ("*.o", "*.ko", "*.mod", "*.mod.c", ".*.cmd", "Module.symvers", "modules.order", ".tmp_*")
@@ -45,14 +45,13 @@ def _copy_sources(directory: Path, copy: Path) -> None:
 
 def _make(kernel: Kernel, directory: Path, copy: Path, arguments: tuple[str, ...]) -> None:
     # Mounted where the sources lie, so that the compiler's messages name the real files.
-    script = (
-        'mkdir -p "$1$3" && mount --bind "$2" "$1$3" && mount -t proc proc "$1/proc" && '
-        'mount --bind /dev "$1/dev" && root=$1 && shift 2 && exec env -i PATH=/usr/bin:/usr/sbin '
-        'LC_ALL=C chroot "$root" make -j2 -C "/lib/modules/$2/build" M="$1" "${@:3}"'
-    )
-    command = ["unshare", "-m", "bash", "-c", script, "build"]
-    command += [ROOT, copy, directory, kernel.version]
+    mounts = {copy: str(directory)}
+    if kernel.source:
+        mounts[kernel.source] = build_tree = DEBUG_SOURCE_INSIDE
+    else:
+        build_tree = f"/lib/modules/{kernel.version}/build"
+    command = ["make", "-j2", "-C", build_tree, f"M={directory}"]
     # The headers' vmlinux is only a BTF section, and the tool that adds a module's crashes on it.
     command += ["CONFIG_DEBUG_INFO_BTF_MODULES=", *arguments]
-    if subprocess.run(command, stdin=subprocess.DEVNULL).returncode:
+    if root.run(command, mounts).returncode:
         raise TestbedError(f"{directory}: the modules do not build for kernel {kernel.version}")

@@ -18,6 +18,7 @@ ROOT = BUILD / "root"
 GUEST_ROOT = BUILD / "guest-root"
 INSTALLED_ROOT = BUILD / "installed-root"
 MODULES = BUILD / "modules"
+DEBUG_KERNEL = BUILD / "debug-kernel"
 RUN = BUILD / "run"
 
 

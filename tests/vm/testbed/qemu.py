@@ -62,10 +62,11 @@ class Files:
 
 def command_line(vm: VmDescription, kernel: Kernel, files: Files) -> list[str]:
     # Counting of traffic works on emulated CPUs only.
-    accelerator = KVM if vm.traffic is None and kvm_works(kernel, files.initramfs) else TCG
+    kvm = vm.traffic is None and kvm_works(kernel, files.initramfs)
+    *accelerator, cpu = KVM if kvm else TCG
     return [
         *binary(),
-        *accelerator,
+        *accelerator, cpu + kernel.cpu_options,
         "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-machine", "q35" + (",hmat=on" if vm.has_tiers else ""),
         "-smp", str(vm.cpus),

@@ -11,7 +11,7 @@ from pathlib import Path
 from . import host
 from .apt import Apt, Package, make_tree
 from .errors import TestbedError
-from .kernels import KERNELS, Kernel
+from .kernels import DEBIAN_KERNELS, Kernel
 from .paths import ROOT
 
 RELEASE = "trixie"
@@ -29,7 +29,7 @@ TOOLS = {
 
 
 def ensure(update: bool = False) -> Path:
-    return make_tree(ROOT, (TOOLS, KERNELS), _plan, _finish, update)
+    return make_tree(ROOT, (TOOLS, DEBIAN_KERNELS), _plan, _finish, update)
 
 
 def _plan() -> tuple[Apt, list[Package]]:
@@ -38,7 +38,7 @@ def _plan() -> tuple[Apt, list[Package]]:
     apt = Apt(RELEASE, (BACKPORTS,))
     apt.update()
     packages = [package for suite, names in TOOLS.items() for package in apt.plan(names, suite)]
-    for kernel in KERNELS.values():
+    for kernel in DEBIAN_KERNELS.values():
         closure = apt.plan(list(kernel.packages), kernel.suite)
         # Only the kernel's own parts: the boot machinery of a real host is not needed.
         packages += [package for package in closure if package.name.startswith("linux-")]
@@ -46,7 +46,7 @@ def _plan() -> tuple[Apt, list[Package]]:
 
 
 def _finish(root: Path, packages: list[Package]) -> None:
-    for kernel in KERNELS.values():
+    for kernel in DEBIAN_KERNELS.values():
         release = _release(kernel, packages)
         (root / f"kernel-{kernel.name}").write_text(release + "\n")
         subprocess.run(["depmod", "-b", root, release], check=True)
@@ -63,3 +63,21 @@ def _release(kernel: Kernel, packages: list[Package]) -> str:
             f"kernel {kernel.name}: expected one linux-image package, found {images}"
         )
     return images[0]
+
+
+# Mounts are the child's own, so they end with it. $1 is the root, then pairs, then "--".
+_ENTER = """
+root=$1 && shift && mount -t proc proc "$root/proc" && mount --bind /dev "$root/dev" || exit
+while [ "$1" != -- ]; do
+  mkdir -p "$root$2" && mount --bind "$1" "$root$2" && shift 2 || exit
+done
+shift
+exec env -i PATH=/usr/bin:/usr/sbin LC_ALL=C chroot "$root" "$@"
+"""
+
+
+def run(command: list[str], mounts: dict[Path, str]) -> subprocess.CompletedProcess[bytes]:
+    """Runs a command inside the root, where each path of MOUNTS appears at its value."""
+    pairs = [str(side) for mount in mounts.items() for side in mount]
+    enter = ["unshare", "-m", "sh", "-c", _ENTER, "enter", str(ROOT), *pairs, "--"]
+    return subprocess.run([*enter, *command], stdin=subprocess.DEVNULL)

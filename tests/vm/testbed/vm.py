@@ -21,7 +21,7 @@ from .machines import VmDescription
 from .paths import RUN
 from .qmp import Qmp
 
-BOOT_SECONDS = 120
+BOOT_SECONDS = 300
 SHUTDOWN_SECONDS = 20
 
 
