@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "tests/vm/module/world.h"
@@ -146,10 +147,11 @@ TEST_F(Migrate, RefusesPagesOfOthersUnlessAsked) {
   Pages pages(64 * kPageBytes, kSlow);
   int pipe_fds[2];
   ASSERT_EQ(pipe(pipe_fds), 0);
-  Descriptor reader(pipe_fds[0]), writer(pipe_fds[1]);
+  Descriptor reader(pipe_fds[0]);
+  std::optional<Descriptor> writer(std::in_place, pipe_fds[1]);
   pid_t child = start_child([&] {
     char byte;
-    close(pipe_fds[1]);
+    writer.reset();
     return read(pipe_fds[0], &byte, 1) == 0 && pages.intact() ? 0 : 1;
   });
   memsluice_request_status status;
@@ -161,7 +163,7 @@ TEST_F(Migrate, RefusesPagesOfOthersUnlessAsked) {
   ASSERT_EQ(run(&migrate), 0);
   EXPECT_EQ(status.moved_pages, 64U);
   EXPECT_TRUE(pages.intact());
-  close(pipe_fds[1]);
+  writer.reset();
   EXPECT_EQ(wait_child(child), 0);
 }
 
@@ -311,17 +313,12 @@ TEST_F(Migrate, ASignalStopsASynchronousRequest) {
 
 TEST_F(Migrate, AProcessMayExitInTheMiddle) {
   for (int i = 0; i < 5; i++) {
-    int pipe_fds[2];
-    ASSERT_EQ(pipe(pipe_fds), 0);
-    Descriptor reader(pipe_fds[0]), writer(pipe_fds[1]);
-    pid_t child = start_child([&] {
+    pid_t child = start_ready_child([&](auto ready) {
       Pages pages(64 << 20, kSlow);
-      if (write(pipe_fds[1], "x", 1) != 1) return 1;
+      ready();
       pause();
       return 0;
     });
-    char byte;
-    ASSERT_EQ(read(reader.get(), &byte, 1), 1);
     Descriptor pidfd(open_pidfd(child));
     auto status = sized<memsluice_request_status>();
     auto migrate = sized<memsluice_migrate>();

@@ -71,7 +71,7 @@ TEST(Tenant, GoesWithItsCgroup) {
   ASSERT_EQ(set_tenant(cgroup, policy_off()), 0);
   auto id = cgroup.id();
   cgroup.remove();
-  EXPECT_TRUE(eventually([&] { return !is_tenant(id); }, 10));
+  EXPECT_TRUE(eventually([&] { return !is_tenant(id); }));
   EXPECT_EQ(read_file("/proc/memsluice/tenants").find("short-lived"), std::string::npos);
 }
 
@@ -111,11 +111,8 @@ TEST(Tenant, RefusesACgroupToWhichNothingIsCharged) {
 TEST(Tenant, EverythingChargedToItLeavesANode) {
   Cgroup cgroup("evacuated");
   ASSERT_EQ(set_tenant(cgroup, policy_off()), 0);
-  int pipe_fds[2];
-  ASSERT_EQ(pipe(pipe_fds), 0);
-  Descriptor reader(pipe_fds[0]), writer(pipe_fds[1]);
   // Shared memory that nobody maps any more is found, too: only its frames know whose it is.
-  pid_t child = start_child([&] {
+  pid_t child = start_ready_child([&](auto ready) {
     cgroup.enter(getpid());
     int file = memfd_create("unmapped", 0);
     if (file < 0 || ftruncate(file, 4 << 20)) return 1;
@@ -124,13 +121,10 @@ TEST(Tenant, EverythingChargedToItLeavesANode) {
     std::memset(shared, 7, 4 << 20);
     munmap(shared, 4 << 20);
     Pages base(8 << 20, kSlow), huge(2 * kHugeBytes, kSlow, Pages::Huge::kAlways);
-    if (write(pipe_fds[1], "x", 1) != 1) return 3;
-    char byte;
-    if (read(pipe_fds[0], &byte, 1) != 1) pause();
+    ready();
+    pause();
     return 0;
   });
-  char byte;
-  ASSERT_EQ(read(reader.get(), &byte, 1), 1);
   auto move = [&](int from, int to) {
     auto status = sized<memsluice_request_status>();
     auto migrate = sized<memsluice_migrate>();
@@ -155,11 +149,11 @@ TEST(Tenant, EverythingChargedToItLeavesANode) {
   };
   auto status = move(kSlow, kFast);
   EXPECT_GE(status.moved_pages, (size_t{8} << 20) / kPageBytes + 1024);
-  EXPECT_TRUE(eventually([&] { return bytes_on(kSlow) < (1 << 20); }, 10));
+  EXPECT_TRUE(eventually([&] { return bytes_on(kSlow) < (1 << 20); }));
   status = move(kFast, kSlow);
   EXPECT_GE(status.moved_pages, (size_t{12} << 20) / kPageBytes + 1024);
   // Charges move with the pages; the statistics of cgroups are brought up to date every 2 s.
-  EXPECT_TRUE(eventually([&] { return bytes_on(kFast) < (1 << 20); }, 10));
+  EXPECT_TRUE(eventually([&] { return bytes_on(kFast) < (1 << 20); }));
   kill(child, SIGKILL);
   wait_child(child);
 }
@@ -168,18 +162,13 @@ TEST(Tenant, ACgroupMayGoWhileItsPagesMove) {
   for (int i = 0; i < 10; i++) {
     Cgroup cgroup("going");
     ASSERT_EQ(set_tenant(cgroup, policy_tiering(MEMSLUICE_NO_LIMIT)), 0);
-    int pipe_fds[2];
-    ASSERT_EQ(pipe(pipe_fds), 0);
-    Descriptor reader(pipe_fds[0]), writer(pipe_fds[1]);
-    start_child([&] {
+    start_ready_child([&](auto ready) {
       cgroup.enter(getpid());
       Pages pages(32 << 20, kSlow);
-      if (write(pipe_fds[1], "x", 1) != 1) return 1;
+      ready();
       pause();
       return 0;
     });
-    char byte;
-    ASSERT_EQ(read(reader.get(), &byte, 1), 1);
     auto migrate = sized<memsluice_migrate>();
     migrate.kind = MEMSLUICE_MIGRATE_TENANT_NODE;
     migrate.flags = MEMSLUICE_MIGRATE_ASYNC;
@@ -193,7 +182,7 @@ TEST(Tenant, ACgroupMayGoWhileItsPagesMove) {
     usleep(static_cast<useconds_t>(i) * 3000);
     auto id = cgroup.id();
     cgroup.remove();
-    EXPECT_TRUE(eventually([&] { return !is_tenant(id); }, 10));
+    EXPECT_TRUE(eventually([&] { return !is_tenant(id); }));
     auto status = sized<memsluice_request_status>();
     EXPECT_TRUE(eventually([&] {
       return ioctl_on(fd, MEMSLUICE_IOC_REQUEST_STATUS, &status) == 0 &&

@@ -2,6 +2,7 @@
 #include "tests/vm/module/world.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <linux/mempolicy.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -191,6 +192,25 @@ pid_t start_child(const std::function<int()>& body) {
   int status = body();
   std::cerr.flush();
   _exit(status);
+}
+
+pid_t start_ready_child(const std::function<int(const std::function<void()>&)>& body) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC)) fail("pipe");
+  Descriptor reader(ends[0]);
+  pid_t pid;
+  {
+    Descriptor writer(ends[1]);
+    pid = start_child([&] {
+      return body([&] {
+        if (write(ends[1], "x", 1) != 1) fail("ready");
+      });
+    });
+  }
+  char byte;
+  if (read(reader.get(), &byte, 1) != 1)
+    ADD_FAILURE() << "the child ended with " << wait_child(pid) << " before it was ready";
+  return pid;
 }
 
 int wait_child(pid_t pid) {

@@ -105,11 +105,14 @@ memsluice_migrate range_request(const Pages& pages, int target_node,
 int in_child(const std::function<int()>& body);
 pid_t start_child(const std::function<int()>& body);
 int wait_child(pid_t pid);
+// Like start_child(), and returns when the child has called what it was given; when it ends without
+// doing so, the test fails.
+pid_t start_ready_child(const std::function<int(const std::function<void()>& ready)>& body);
 
 std::string read_file(const std::string& path);
 void write_file(const std::string& path, const std::string& text);
 
 // Polls until the condition holds; false when it never did.
-bool eventually(const std::function<bool()>& condition, int seconds = 60);
+bool eventually(const std::function<bool()>& condition, int seconds = 240);
 
 }  // namespace memsluice::test
