@@ -3,7 +3,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import PROJECT, MakeTree
+from support import PROJECT, MakeTree
 
 GOOD = {
     "include/uapi/memsluice.h": "",

@@ -4,9 +4,9 @@
 from collections.abc import Callable
 
 import pytest
-from conftest import MakeTree
 from lint import abi, clang, documents, sources, tools
 from lint.tree import NotApplicable, Tree
+from support import MakeTree
 
 LICENCE = "// SPDX-License-Identifier: GPL-2.0\n"
 SYSFS_ENTRY = """\
