@@ -59,7 +59,8 @@ def _unpack_source(archives: list[Path], version: str) -> None:
 
 
 def _make(*arguments: str) -> None:
-    command = ["nice", "-n", NICENESS, "make", "-j2", "-C", DEBUG_SOURCE_INSIDE, *arguments]
+    command = ["nice", "-n", NICENESS, "make", "-j2", "-C", DEBUG_SOURCE_INSIDE]
+    command += ["KBUILD_BUILD_USER=testbed", "KBUILD_BUILD_HOST=testbed", *arguments]
     mounts = {DEBUG.source: DEBUG_SOURCE_INSIDE, DEBUG.tree: "/mnt"}
     if root.run(command, mounts).returncode:
         raise TestbedError(f"debug kernel: make {' '.join(arguments)} failed")
