@@ -86,6 +86,15 @@ def build_module(steps: Steps) -> None:
     steps.outcomes.append(Outcome("module: no warnings", status, "\n".join(warnings)))
 
 
+def debug_kernel(steps: Steps, pattern: str) -> None:
+    testbed = "scripts/testbed"
+    module = [testbed, "build-module", "--kernel", "debug"]
+    if steps.run("debug kernel", [testbed, "debug-kernel"], 3600) and steps.run(
+        "module build", module, 600
+    ):
+        pytest(steps, "vm", ["tests/vm", "--kernel=debug"], pattern, 5000)
+
+
 def report(steps: Steps) -> int:
     for name, seconds in steps.seconds.items():
         print(f"{seconds:7.0f} s  {name}")
@@ -108,9 +117,8 @@ def run(steps: Steps, options: argparse.Namespace, fuzz_seconds: int) -> None:
         return
     built = build(steps, "release", fuzz_seconds)
     if options.debug_kernel:
-        command = ["scripts/testbed", "debug-kernel"]
-        if built and steps.run("debug kernel", command, 3600, stream=True):
-            pytest(steps, "vm", ["tests/vm", "--kernel=debug"], options.pattern, 5000)
+        if built:
+            debug_kernel(steps, options.pattern)
         return
     if built:
         unit_tests(steps, "release", options.pattern, fuzz_seconds)
