@@ -57,7 +57,7 @@ void add_tenant_commands(CLI::App* app, Texts& texts) {
   CLI::App* show = add_command(tenant, "show", "everything about one tenant", help::kTenantShow);
   CLI::App* set =
       add_command(tenant, "set", "make a tenant, or change its policy", help::kTenantSet);
-  CLI::App* clear = add_command(tenant, "clear", "forget a tenant", help::kTenantClear);
+  CLI::App* clear = add_command(tenant, "clear", "take back a policy", help::kTenantClear);
   for (CLI::App* command : {show, set, clear}) {
     add_text(command, "CGROUP", texts.cgroup, "", "path below the cgroup root, as /redis.slice");
   }

@@ -37,13 +37,14 @@ times counting less. Pages from the hot bin on belong in tier 0.
 
 inline constexpr const char* kTenantSet =
     R"(What is left out stays as it is; for a new tenant it is the default of the configuration.
-It ends with the cgroup or the next boot: what shall last belongs into the configuration.
+It ends with the cgroup or at the next boot: what shall last belongs into the configuration.
 
   memsluice tenant set /redis.slice --tiering on --fast-limit 256M
   memsluice tenant set /redis.slice --fast-limit none
   memsluice tenant set /batch.slice --promote-mib-per-s 0      only demote)";
 
-inline constexpr const char* kTenantClear = R"(Its pages stay where they are.
+inline constexpr const char* kTenantClear = R"(Takes back what "tenant set" did: the policy of the configuration is in force again, or the
+cgroup is no tenant any more. Its pages stay where they are.
 
   memsluice tenant clear /redis.slice)";
 

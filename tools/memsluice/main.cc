@@ -15,20 +15,23 @@ namespace {
 volatile std::sig_atomic_t stop_signal = 0;
 
 // Only once: a second Ctrl-C ends the command whatever it waits for.
-void stop_on(int number) {
+bool catch_signals() {
   struct sigaction action {};
   action.sa_handler = [](int received) { stop_signal = received; };
   action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(number, &action, nullptr);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
+  return true;
+}
+
+int caught_signal() {
+  static const bool catching = catch_signals();
+  return catching ? stop_signal : 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   std::setlocale(LC_CTYPE, "");
-  std::signal(SIGPIPE, SIG_IGN);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) stop_on(number);
-
   const bool out_is_terminal = isatty(STDOUT_FILENO) != 0;
   const memsluice::Environment environment{
       .out = std::cout,
@@ -39,6 +42,6 @@ int main(int argc, char** argv) {
       .columns = memsluice::terminal_size(out_is_terminal ? STDOUT_FILENO : STDERR_FILENO).columns,
       .page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE)),
       .client = {},
-      .stop_signal = [] { return static_cast<int>(stop_signal); }};
+      .stop_signal = caught_signal};
   return memsluice::run({argv + 1, argv + argc}, environment);
 }

@@ -107,9 +107,9 @@ int outcome(const Json& request, int signal, std::ostream& err) {
 Result<int> run_migrate(const MigrateCommand& command, bool json, const Environment& environment) {
   auto client = Client::connect(environment.client);
   if (!client.ok()) return client.error();
+  int signal = command.detach ? 0 : environment.stop_signal();
   auto request = call_request(*client, "migrate", command.params);
   if (!request.ok()) return request.error();
-  int signal = 0;
   if (!command.detach) {
     request = wait_until_ended(*client, std::move(*request), environment);
     signal = environment.stop_signal();

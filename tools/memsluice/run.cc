@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "tools/memsluice/run.h"
 
+#include <algorithm>
 #include <ostream>
 
 #include "tools/memsluice/arguments.h"
@@ -68,7 +69,10 @@ void print_error(const Error& error, std::ostream& err) {
 
 int run(const std::vector<std::string>& arguments, const Environment& environment) {
   auto invocation = parse_arguments(arguments);
-  if (!invocation.ok()) return fail(invocation.error(), false, environment);
+  if (!invocation.ok()) {
+    const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+    return fail(invocation.error(), json, environment);
+  }
   Environment chosen = environment;
   if (!invocation->socket.empty()) chosen.client.socket = invocation->socket;
   auto status = std::visit(Runner{*invocation, chosen}, invocation->command);

@@ -20,7 +20,7 @@ struct Environment {
   size_t columns = 80;  // of the terminal, where one is
   uint64_t page_bytes = 4096;
   ClientOptions client = {};
-  // The signal that asks to stop, or 0.
+  // The signal that asks to stop, or 0. Who never asks is ended by signals as usual.
   std::function<int()> stop_signal = [] { return 0; };
 };
 

@@ -109,6 +109,9 @@ TEST(Run, ReportsWrongArguments) {
   const Outcome outcome = run_with("/nowhere/api", "tenant show");
   EXPECT_EQ(outcome.status, 2);
   EXPECT_EQ(outcome.err, "memsluice: CGROUP: is missing\n  memsluice tenant show --help\n");
+  EXPECT_EQ(outcome.out, "");
+  const Outcome as_json = run_with("/nowhere/api", "tenant show --json");
+  EXPECT_EQ(Json::parse(as_json.out)["error"]["object"], "CGROUP");
 }
 
 TEST(Run, ReportsThatItsOutputCannotBeWritten) {

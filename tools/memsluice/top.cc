@@ -72,7 +72,6 @@ Result<int> print_samples(const TopCommand& command, bool json, const Environmen
   auto sample = sampler.next();
   while (sample.ok()) {
     std::this_thread::sleep_for(command.interval);
-    if (const int signal = environment.stop_signal()) return 128 + signal;
     sample = sampler.next();
     if (!sample.ok()) break;
     print_sample(*sample, json, environment);
