@@ -19,6 +19,7 @@ AGENT_UNIT = GUEST_SOURCES / "testbed-agent.service"
 KERNEL_PACKAGES = ("linux-image-amd64", "linux-headers-amd64")
 # Debian 12's own kernel is too old for the module.
 KERNEL_SUITES = {"bookworm": "bookworm-backports"}
+KEPT_DRIVERS = ("block", "char", "cxl", "dax", "dma", "virtio")
 PROGRAMS = ("daemon/memsluiced", "tools/memsluice/memsluice")
 
 
@@ -34,7 +35,7 @@ def ensure() -> Kernel:
         apt.update()
         return apt, apt.plan(packages + [f"{name}/{suite}" for name in KERNEL_PACKAGES])
 
-    make_tree(BASE, (release, suite, packages), plan, _finish)
+    make_tree(BASE, (release, suite, packages, KEPT_DRIVERS), plan, _finish)
     with locked(INSTALLED_ROOT.name):
         shutil.rmtree(INSTALLED_ROOT, ignore_errors=True)
         # Links: installing adds files and replaces some, but writes into none.
@@ -70,7 +71,16 @@ def _finish(root: Path, packages: list[Package]) -> None:
         if re.match(r"linux-image-\d", package.name)
     ]
     (root / "kernel-installed").write_text(f"{versions[0]}\n")
+    _drop_drivers(root / "usr/lib/modules" / versions[0] / "kernel")
     subprocess.run(["depmod", "-b", root, versions[0]], check=True)
+
+
+def _drop_drivers(modules: Path) -> None:
+    """Drivers of what an emulated machine has not got: depmod and udev would take minutes."""
+    shutil.rmtree(modules / "sound")
+    for drivers in (modules / "drivers").iterdir():
+        if drivers.name not in KEPT_DRIVERS:
+            shutil.rmtree(drivers)
 
 
 def _install_agent() -> None:
@@ -79,7 +89,7 @@ def _install_agent() -> None:
     shutil.copy2(GUEST_ROOT / agent, INSTALLED_ROOT / agent)
     units = INSTALLED_ROOT / "etc/systemd/system"
     shutil.copy(AGENT_UNIT, units)
-    wanted = units / "multi-user.target.wants"
+    wanted = units / "sysinit.target.wants"
     wanted.mkdir(parents=True, exist_ok=True)
     (wanted / AGENT_UNIT.name).symlink_to(f"../{AGENT_UNIT.name}")
 
