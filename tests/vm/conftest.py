@@ -16,7 +16,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from testbed import kernels, machines  # noqa: E402
+from testbed import kernels, machines, modules  # noqa: E402
 from testbed.errors import TestbedError  # noqa: E402
 from testbed.vm import Vm  # noqa: E402
 
@@ -51,7 +51,9 @@ class Booted:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     names = ", ".join(kernels.KERNELS)
-    parser.addoption("--kernel", help=f"boot machines with this kernel, one of: {names}")
+    parser.addoption(
+        "--kernel", help=f"boot machines with this kernel, and build the module for it: {names}"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -71,7 +73,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def booted(pytestconfig: pytest.Config) -> Iterator[Booted]:
-    booted = Booted(pytestconfig.getoption("kernel"))
+    kernel = pytestconfig.getoption("kernel")
+    if kernel:
+        modules.build(kernels.find(kernel))
+    booted = Booted(kernel)
     yield booted
     booted.stop()
 
