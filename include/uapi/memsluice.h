@@ -84,7 +84,7 @@ enum memsluice_refusal {
 	MEMSLUICE_REFUSED_UNMOVABLE = 4, /* its mapping cannot be migrated */
 	MEMSLUICE_REFUSED_HUGETLB = 5, /* hugetlb pages are not moved */
 	MEMSLUICE_REFUSED_NO_MEMORY = 6, /* no free memory on the target node */
-	MEMSLUICE_REFUSED_SHARED = 7, /* mapped by other processes too, and ALL_MAPPINGS not asked */
+	MEMSLUICE_REFUSED_SHARED = 7, /* other processes map it too, and ALL_MAPPINGS not asked */
 	MEMSLUICE_REFUSED_FAILED = 8, /* the kernel's migration gave up for another reason */
 	MEMSLUICE_REFUSED_NOT_ALLOWED = 9, /* the process's cpuset has no node to move it to */
 };
