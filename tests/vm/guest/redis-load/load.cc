@@ -184,9 +184,10 @@ Result<RunReport> run_rounds(std::vector<Client>& clients, const RunOptions& opt
       requests_before = requests;
     }
     const uint64_t shifts =
-        options.shift_every_seconds > 0
-            ? static_cast<uint64_t>(report.seconds / options.shift_every_seconds)
-            : 0;
+        options.first_shift +
+        (options.shift_every_seconds > 0
+             ? static_cast<uint64_t>(report.seconds / options.shift_every_seconds)
+             : 0);
     for (Client& client : clients) {
       if (auto sent = client.send(keys, shifts, issued); !sent.ok()) return sent.error();
     }

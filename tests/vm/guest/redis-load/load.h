@@ -32,6 +32,7 @@ struct RunOptions {
   Skew skew;
   bool scatter = false;
   double shift_every_seconds = 0;
+  uint64_t first_shift = 0;  // as if so many shifts were over when the load begins
   unsigned clients = 4;
   unsigned pipeline = 1;
   unsigned write_percent = 10;

@@ -122,6 +122,8 @@ int main(int argc, char** argv) {
   run_command->add_option("--seconds", run_options.seconds)->check(CLI::PositiveNumber);
   run_command->add_option("--skew", options.skew, "zipf:EXPONENT or hot:FRACTION:SHARE");
   run_command->add_flag("--scatter", run_options.scatter, "popular keys are no neighbours");
+  run_command->add_option("--first-shift", run_options.first_shift,
+                          "begin as if so many shifts were over");
   run_command
       ->add_option("--shift-every", run_options.shift_every_seconds,
                    "seconds after which other keys become popular; 0: never")
