@@ -67,7 +67,9 @@ def _make(*arguments: str) -> None:
 
 
 def _configure() -> None:
-    DEBUG.tree.mkdir(exist_ok=True)
+    # What an interrupted build has installed is of no use; what it has compiled is.
+    shutil.rmtree(DEBUG.tree, ignore_errors=True)
+    DEBUG.tree.mkdir()
     _make("-s", "x86_64_defconfig")
     config = DEBUG.source / ".config"
     ours = _settings(CONFIG)
