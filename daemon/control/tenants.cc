@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "daemon/base/units.h"
 #include "daemon/host/numa.h"
@@ -25,6 +26,17 @@ Error no_tenant(const std::string& path) {
           .object = path,
           .message = "is no tenant",
           .hint = "memsluice tenant list shows them, memsluice tenant set makes one"};
+}
+
+// The module refuses both with the same errno.
+Error explained(Error error, const Fd& cgroup) {
+  if (error.os_error != EOPNOTSUPP || Cgroups::charges_memory(cgroup)) return error;
+  error.code = ErrorCode::kConflict;
+  error.message = "its memory controller is off";
+  error.hint =
+      "MemoryAccounting=yes of a systemd unit, or +memory in cgroup.subtree_control of the cgroup "
+      "above, turns it on";
+  return error;
 }
 
 Error about(Error error, const std::string& object) {
@@ -142,7 +154,7 @@ Result<void> Tenants::carry_out(const Action& action) {
   auto id = Cgroups::id_of(*cgroup);
   if (!id.ok() || *id != action.cgroup_id) return {};
   auto set = module_.tenant_set(*cgroup, action.policy);
-  if (!set.ok()) return std::move(set).error();
+  if (!set.ok()) return explained(std::move(set).error(), *cgroup);
   log_.info("{}: {}", action.path, describe(action.policy));
   return {};
 }
@@ -241,8 +253,8 @@ Result<TenantView> Tenants::set(const std::string& path, const PolicySettings& s
   const Policy policy = settings.applied_to(*before, 0);
   auto set = module_.tenant_set(*cgroup, policy);
   if (!set.ok()) {
-    if (set.error().object.empty()) return about(std::move(set).error(), path);
-    return std::move(set).error();
+    Error error = explained(std::move(set).error(), *cgroup);
+    return error.object.empty() ? about(std::move(error), path) : error;
   }
   log_.info("{}: {} (set through the API)", path, describe(policy));
   set_by_api_[*id] = {path, policy};

@@ -151,7 +151,7 @@ TEST_F(TenantsTest, AModuleLoadedAgainBetweenTwoLooksGetsItsValuesToo) {
 }
 
 TEST_F(TenantsTest, ASetThatRacesWithTheEndOfTheCgroupIsNoNews) {
-  module_.fail_next("tenant_set", ENOENT);
+  module_.fail_next("tenant set", ENOENT);
   restart(config_of({rule("/redis.slice", 10)}));
   EXPECT_THAT(logged_, Not(HasSubstr("<3>")));
   tenants_->reconcile();
@@ -159,11 +159,13 @@ TEST_F(TenantsTest, ASetThatRacesWithTheEndOfTheCgroupIsNoNews) {
 }
 
 TEST_F(TenantsTest, AFailureIsLoggedOnceAndTriedAgain) {
-  for (int i = 0; i < 3; i++) module_.fail_next("tenant_set", EPERM);
+  for (int i = 0; i < 3; i++) module_.fail_next("tenant set", EPERM);
   restart(config_of({rule("/redis.slice", 10)}));
   tenants_->reconcile();
   tenants_->reconcile();
-  const std::string complaint = "<3>/redis.slice: tenant_set: Operation not permitted\n";
+  const std::string complaint =
+      "<3>/redis.slice: tenant set: Operation not permitted (the daemon needs CAP_SYS_ADMIN, "
+      "CAP_SYS_NICE and CAP_SYS_PTRACE)\n";
   EXPECT_THAT(logged_, HasSubstr(complaint));
   EXPECT_EQ(logged_.find(complaint), logged_.rfind(complaint));
   tenants_->reconcile();
@@ -173,7 +175,7 @@ TEST_F(TenantsTest, AFailureIsLoggedOnceAndTriedAgain) {
 
 TEST_F(TenantsTest, AClearThatFailsIsTriedAgain) {
   restart(config_of({rule("/redis.slice", 10)}));
-  module_.fail_next("tenant_clear", EPERM);
+  module_.fail_next("tenant clear", EPERM);
   ASSERT_TRUE(tenants_->reload({}).ok());
   EXPECT_EQ(module_.tenants().size(), 1u);
   tenants_->reconcile();
@@ -183,10 +185,10 @@ TEST_F(TenantsTest, AClearThatFailsIsTriedAgain) {
 TEST_F(TenantsTest, WhileTheModuleDoesNotAnswerNothingIsChanged) {
   restart(config_of({rule("/redis.slice", 10)}));
   const int changes = module_.changes();
-  module_.fail_next("tenant_list", EIO);
+  module_.fail_next("tenant list", EIO);
   tenants_->reconcile();
   EXPECT_EQ(module_.changes(), changes);
-  EXPECT_THAT(logged_, HasSubstr("nothing is changed: tenant_list: Input/output error"));
+  EXPECT_THAT(logged_, HasSubstr("nothing is changed: tenant list: Input/output error"));
 }
 
 TEST_F(TenantsTest, AShareOfAnUnknownTierChangesNothing) {
@@ -250,11 +252,23 @@ TEST_F(TenantsTest, SetNamesTheCgroupThatFailed) {
   auto set = tenants_->set("/nothing.slice", {});
   EXPECT_EQ(set.error().code, ErrorCode::kNotFound);
   EXPECT_EQ(set.error().object, "/nothing.slice");
-  module_.fail_next("tenant_set", EPERM);
+  module_.fail_next("tenant set", EPERM);
   set = tenants_->set("/redis.slice", {});
   EXPECT_EQ(set.error().code, ErrorCode::kDenied);
   EXPECT_EQ(set.error().object, "/redis.slice");
   EXPECT_THAT(module_.tenants(), IsEmpty());
+}
+
+TEST_F(TenantsTest, ACgroupThatChargesNoMemoryIsToldFromAKernelThatCannot) {
+  module_.fail_next("tenant set", EOPNOTSUPP);
+  auto set = tenants_->set("/redis.slice", {});
+  EXPECT_EQ(set.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(set.error().message, "its memory controller is off");
+  host_.write("/cgroup/redis.slice/cgroup.controllers", "cpu memory pids\n");
+  module_.fail_next("tenant set", EOPNOTSUPP);
+  set = tenants_->set("/redis.slice", {});
+  EXPECT_EQ(set.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(set.error().message, "tenant set: Operation not supported");
 }
 
 TEST_F(TenantsTest, ClearTakesAwayWhatTheApiOrOthersSet) {

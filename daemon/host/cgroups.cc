@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <sstream>
 #include <string_view>
 
 #include "daemon/host/files.h"
@@ -165,6 +166,15 @@ std::vector<Cgroup> Cgroups::match(const std::string& pattern) const {
 
 std::vector<Cgroup> Cgroups::all() const {
   return collect_from(root_, {.everything = true});
+}
+
+bool Cgroups::charges_memory(const Fd& cgroup) {
+  auto text = read_file(cgroup.get(), "cgroup.controllers");
+  if (!text.ok()) return false;
+  std::istringstream words(*text);
+  for (std::string word; words >> word;)
+    if (word == "memory") return true;
+  return false;
 }
 
 CgroupMemory Cgroups::memory(const Fd& cgroup) {

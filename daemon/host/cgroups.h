@@ -48,6 +48,8 @@ class Cgroups {
   // The whole tree, the root included.
   std::vector<Cgroup> all() const;
 
+  // Whether its memory controller is on.
+  static bool charges_memory(const Fd& cgroup);
   static CgroupMemory memory(const Fd& cgroup);
 
  private:

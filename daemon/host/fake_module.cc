@@ -58,7 +58,7 @@ Result<void> FakeModule::enter(const std::string& call) {
   if (auto& faults = faults_[call]; !faults.empty()) {
     int os_error = faults.front();
     faults.erase(faults.begin());
-    return errno_error(os_error, call, {});
+    return module_error(os_error, call);
   }
   return {};
 }
@@ -72,35 +72,35 @@ Result<ModuleInfo> FakeModule::info() {
 }
 
 Result<uint64_t> FakeModule::tenant_set(const Fd& cgroup, const Policy& policy) {
-  if (auto entered = enter("tenant_set"); !entered.ok()) return entered.error();
+  if (auto entered = enter("tenant set"); !entered.ok()) return entered.error();
   struct stat status;
-  if (::fstat(cgroup.get(), &status) != 0) return errno_error(EBADF, "tenant_set", {});
+  if (::fstat(cgroup.get(), &status) != 0) return module_error(EBADF, "tenant set");
   if (policy.promote_mib_per_s > MEMSLUICE_MIB_PER_S_MAX ||
       policy.demote_mib_per_s > MEMSLUICE_MIB_PER_S_MAX)
-    return errno_error(EINVAL, "tenant_set", {});
+    return module_error(EINVAL, "tenant set");
   tenants_[status.st_ino] = policy;
   changes_++;
   return status.st_ino;
 }
 
 Result<void> FakeModule::tenant_clear(uint64_t cgroup_id) {
-  if (auto entered = enter("tenant_clear"); !entered.ok()) return entered.error();
-  if (tenants_.erase(cgroup_id) == 0) return errno_error(ENOENT, "tenant_clear", {});
+  if (auto entered = enter("tenant clear"); !entered.ok()) return entered.error();
+  if (tenants_.erase(cgroup_id) == 0) return module_error(ENOENT, "tenant clear");
   changes_++;
   return {};
 }
 
 Result<std::vector<uint64_t>> FakeModule::tenant_list() {
-  if (auto entered = enter("tenant_list"); !entered.ok()) return entered.error();
+  if (auto entered = enter("tenant list"); !entered.ok()) return entered.error();
   std::vector<uint64_t> ids;
   for (const auto& [id, policy] : tenants_) ids.push_back(id);
   return ids;
 }
 
 Result<memsluice_tenant_status> FakeModule::tenant_status(uint64_t cgroup_id) {
-  if (auto entered = enter("tenant_status"); !entered.ok()) return entered.error();
+  if (auto entered = enter("tenant status"); !entered.ok()) return entered.error();
   auto tenant = tenants_.find(cgroup_id);
-  if (tenant == tenants_.end()) return errno_error(ENOENT, "tenant_status", {});
+  if (tenant == tenants_.end()) return module_error(ENOENT, "tenant status");
   memsluice_tenant_status status = {};
   status.size = sizeof(status);
   status.cgroup_id = cgroup_id;

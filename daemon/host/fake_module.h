@@ -25,7 +25,7 @@ class FakeModule : public Module {
   void drop_tenant(uint64_t cgroup_id) { tenants_.erase(cgroup_id); }
   // As if another program had set it.
   void put_tenant(uint64_t cgroup_id, const Policy& policy) { tenants_[cgroup_id] = policy; }
-  // The next call of this name fails so: "tenant_set", "tenant_clear", "migrate", ...
+  // The next call of this name fails so: "tenant set", "tenant clear", "migrate", ...
   void fail_next(const std::string& call, int os_error) { faults_[call].push_back(os_error); }
   void end_request(uint64_t id, memsluice_request_state state, int os_error = 0);
 

@@ -34,34 +34,10 @@ Error not_loaded(const std::string& device, int os_error) {
           .os_error = os_error};
 }
 
-Error ioctl_error(int os_error, const char* name) {
-  Error error = errno_error(os_error, name, {});
-  switch (os_error) {
-    case ENOTTY:
-    case E2BIG:
-      error.code = ErrorCode::kUnavailable;
-      error.hint =
-          "the module that is loaded is older than this daemon: load the one of its release";
-      break;
-    case EOPNOTSUPP:
-    case ENOSYS:
-      error.code = ErrorCode::kUnavailable;
-      error.hint = "the module cannot do this on this kernel: its log says why (dmesg)";
-      break;
-    case EPERM:
-      error.hint = "the daemon needs CAP_SYS_ADMIN, CAP_SYS_NICE and CAP_SYS_PTRACE";
-      break;
-    default:
-      break;
-  }
-  return error;
-}
-
-// The structure's name in the message is the call's, in small letters.
 template <typename Argument>
 Result<int> call(const Fd& fd, unsigned long number, const char* name, Argument* argument) {
   int result = ::ioctl(fd.get(), number, argument);
-  if (result < 0) return ioctl_error(errno, name);
+  if (result < 0) return module_error(errno, name);
   return result;
 }
 
@@ -192,6 +168,29 @@ class KernelModule : public Module {
 };
 
 }  // namespace
+
+Error module_error(int os_error, std::string_view call) {
+  Error error = errno_error(os_error, call, {});
+  switch (os_error) {
+    case ENOTTY:
+    case E2BIG:
+      error.code = ErrorCode::kUnavailable;
+      error.hint =
+          "the module that is loaded is older than this daemon: load the one of its release";
+      break;
+    case EOPNOTSUPP:
+    case ENOSYS:
+      error.code = ErrorCode::kUnavailable;
+      error.hint = "the module cannot do this on this kernel: its log says why (dmesg)";
+      break;
+    case EPERM:
+      error.hint = "the daemon needs CAP_SYS_ADMIN, CAP_SYS_NICE and CAP_SYS_PTRACE";
+      break;
+    default:
+      break;
+  }
+  return error;
+}
 
 memsluice_policy to_kernel(const Policy& policy) {
   memsluice_policy kernel = {};

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/base/fd.h"
@@ -68,6 +69,9 @@ class Module {
   virtual Result<memsluice_tenant_status> tenant_status(uint64_t cgroup_id) = 0;
   virtual Result<std::unique_ptr<MigrationRequest>> migrate(const Migration& migration) = 0;
 };
+
+// What a call that the module refused means, with what to do where that is known.
+Error module_error(int os_error, std::string_view call);
 
 std::unique_ptr<Module> open_kernel_module(std::string device);
 
