@@ -29,7 +29,9 @@ def test_machines_are_listed_with_their_nodes() -> None:
     assert "two-tier: node 1: 1536 MiB, 250 ns" in run("machines").stdout
 
 
-@pytest.mark.parametrize("arguments", [["run", "none", "--", "true"], ["attach", "none"]])
+@pytest.mark.parametrize(
+    "arguments", [["run", "none", "--kernel", "6.12", "--", "ls", "--help"], ["attach", "none"]]
+)
 def test_what_is_not_there_is_named(arguments: list[str]) -> None:
     result = run(*arguments)
     assert result.returncode == 1

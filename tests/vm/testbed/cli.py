@@ -26,6 +26,7 @@ examples:
   scripts/testbed run two-tier -- numactl -H
   scripts/testbed boot two-tier              keep it running; see: attach
 """
+AFTER_DASHES = "The command stands after --; a single word is a line for the shell."
 
 
 def _root(arguments: argparse.Namespace) -> int:
@@ -210,15 +211,14 @@ def _parser() -> argparse.ArgumentParser:
 
     add_machine(add("shell", _shell, "boot a machine, with a shell in it"))
 
-    command = add("run", _run, "boot a machine, run a command in it, exit with its status")
-    add_machine(command)
-    command.add_argument("argv", nargs="*", metavar="-- COMMAND", help="one word goes to the shell")
+    text = "boot a machine, run a command in it, exit with its status"
+    add_machine(add("run", _run, text, epilog=AFTER_DASHES))
 
     add_machine(add("boot", _boot, "boot a machine and keep it until Ctrl-C"))
 
-    command = add("attach", _attach, "a shell, or a command, in a machine that runs")
+    text = "a shell, or a command, in a machine that runs"
+    command = add("attach", _attach, text, epilog=AFTER_DASHES)
     command.add_argument("run", metavar="RUN", help="its folder's name in build/testbed/run")
-    command.add_argument("argv", nargs="*", metavar="-- COMMAND", help="one word goes to the shell")
 
     command = add("clean", _clean, "remove what the test bed has made; downloads are kept")
     command.add_argument("--downloads", action="store_true", help="remove them too")
@@ -226,7 +226,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    arguments = _parser().parse_args()
+    words = sys.argv[1:]
+    # Cut off first: argparse would take a command's options for ours.
+    end = words.index("--") if "--" in words else len(words)
+    parser = _parser()
+    arguments = parser.parse_args(words[:end])
+    arguments.argv = words[end + 1 :]
+    if arguments.argv and arguments.function not in (_run, _attach):
+        parser.error("a command after -- is for run and attach")
     try:
         if os.geteuid() != 0:
             raise TestbedError("needs root: it mounts, and installs what is missing")
