@@ -237,9 +237,14 @@ def main() -> int:
     try:
         if os.geteuid() != 0:
             raise TestbedError("needs root: it mounts, and installs what is missing")
-        return arguments.function(arguments)
+        status = arguments.function(arguments)
+        sys.stdout.flush()
+        return status
     except TestbedError as error:
         print(f"testbed: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # as in: scripts/testbed machines | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
         return 130
