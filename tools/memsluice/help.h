@@ -43,7 +43,8 @@ It ends with the cgroup or at the next boot: what shall last belongs into the co
   memsluice tenant set /redis.slice --fast-limit none
   memsluice tenant set /batch.slice --promote-mib-per-s 0      only demote)";
 
-inline constexpr const char* kTenantClear = R"(Takes back what "tenant set" did: the policy of the configuration is in force again, or the
+inline constexpr const char* kTenantClear =
+    R"(Takes back what "tenant set" did: the policy of the configuration is in force again, or the
 cgroup is no tenant any more. Its pages stay where they are.
 
   memsluice tenant clear /redis.slice)";
