@@ -92,13 +92,15 @@ class Steps:
                 start_new_session=True,
             )
             end = time.monotonic() + limit_s
-            while process.poll() is None and time.monotonic() < end:
-                time.sleep(POLL_SECONDS)
-                if stream:
-                    _copy(follower)
-            killed = process.returncode is None
-            if killed:
-                _stop(process, self.stop_s)
+            try:
+                while process.poll() is None and time.monotonic() < end:
+                    time.sleep(POLL_SECONDS)
+                    if stream:
+                        _copy(follower)
+            finally:  # also when somebody interrupts us
+                killed = process.poll() is None
+                if killed:
+                    _stop(process, self.stop_s)
             if stream:
                 _copy(follower)
         if killed:

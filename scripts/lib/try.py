@@ -2,13 +2,12 @@
 """The command scripts/try."""
 
 import argparse
-import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from guest_programs import ROOT, build
+
 sys.path[:0] = [str(ROOT / "tests/vm"), str(ROOT / "tests")]
 
 from bench import redis  # noqa: E402
@@ -16,9 +15,6 @@ from bench.tiered_host import TENANT, TieredHost  # noqa: E402
 from testbed.errors import TestbedError  # noqa: E402
 
 BEFORE_S, AFTER_S = 20, 45
-TARGETS = (
-    "memsluiced", "memsluice", "redis-load", "memsluice-traffic", "memsluice_traffic_plugin"
-)  # fmt: skip
 
 
 def arguments() -> argparse.Namespace:
@@ -40,18 +36,6 @@ class Clock:
 
     def say(self, what: str) -> None:
         print(f"{time.monotonic() - self._begun:5.0f} s  {what}", flush=True)
-
-
-def build() -> None:
-    log = ROOT / "build/try.log"
-    log.parent.mkdir(exist_ok=True)
-    with log.open("w") as output:
-        for command in (
-            ["cmake", "--preset", "release"],
-            ["cmake", "--build", "--preset", "release", "--target", *TARGETS],
-        ):
-            if subprocess.run(command, cwd=ROOT, stdout=output, stderr=output).returncode:
-                sys.exit(f"try: {' '.join(command)} failed; {log} says why")
 
 
 def table(before: redis.Run, after: redis.Run, tenant: dict[str, Any], wrong: int, latency: str) -> str:
@@ -113,9 +97,9 @@ def keep(host: TieredHost) -> None:
 def main() -> int:
     options = arguments()
     clock = Clock()
-    clock.say("building")
-    build()
-    clock.say("booting (the first time: downloading QEMU, a kernel and a Debian root)")
+    clock.say("building (the first time: downloading QEMU, a kernel and a Debian root, too)")
+    build(ROOT / "build/try.log")
+    clock.say("booting")
     try:
         with TieredHost() as host:
             status = show(host, clock)

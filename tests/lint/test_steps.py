@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
+import signal
+import subprocess
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from outcome import FAILED, PASSED, SKIPPED, Outcome, read_junit, write_junit
 from steps import Steps
+from support import PROJECT
 
 
 @pytest.fixture
@@ -19,6 +24,13 @@ def is_running(process: Path) -> bool:
         return False
 
 
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_a_failing_command_is_a_failed_test_with_its_output(steps: Steps) -> None:
     assert steps.run("good", ["true"], 10)
     assert not steps.run("bad", ["sh", "-c", "echo why; exit 3"], 10)
@@ -30,10 +42,22 @@ def test_a_hanging_command_is_killed_with_its_children(steps: Steps, tmp_path: P
     assert not steps.run("hangs", ["bash", "-c", script], 3)
     assert steps.outcomes[0].detail.startswith("killed: not finished after 3 s")
     child = Path("/proc") / (tmp_path / "child").read_text().strip()
-    deadline = time.monotonic() + 10
-    while is_running(child) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not is_running(child)
+    wait_until(lambda: not is_running(child))
+
+
+def test_an_interrupt_takes_the_command_along(tmp_path: Path) -> None:
+    script = (
+        "import pathlib, sys, time; sys.path.insert(0, sys.argv[1]); from steps import Steps; "
+        "here = pathlib.Path(sys.argv[2]); Steps(here, here, time.monotonic() + 60).run("
+        "'sleeps', ['sh', '-c', 'echo $$ > child; exec sleep 600'], 60)"
+    )
+    command = [sys.executable, "-c", script, str(PROJECT / "scripts/lib"), str(tmp_path)]
+    runner = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    pid_file = tmp_path / "child"
+    wait_until(lambda: pid_file.exists() and pid_file.read_text() != "")
+    runner.send_signal(signal.SIGINT)
+    runner.wait(10)
+    wait_until(lambda: not is_running(Path("/proc") / pid_file.read_text().strip()))
 
 
 def test_nothing_starts_after_the_deadline(tmp_path: Path) -> None:

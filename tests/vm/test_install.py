@@ -12,6 +12,7 @@ from testbed.paths import RELEASE
 from testbed.vm import Vm
 
 pytestmark = pytest.mark.machine("installed")
+PATIENCE_S = 500  # DKMS is a large shell script, and the CPU is emulated
 TENANT = "/system.slice/tenant.service"
 
 
@@ -24,11 +25,11 @@ def main_process(vm: Vm) -> str:
 
 
 def test_the_system_is_up_and_well(vm: Vm) -> None:
-    vm.run("systemctl is-system-running --wait", timeout=400)
+    vm.run("systemctl is-system-running --wait", timeout=PATIENCE_S)
 
 
 def test_dkms_has_built_the_module_for_this_kernel(vm: Vm) -> None:
-    status = vm.run("dkms status memsluice").stdout
+    status = vm.run("dkms status memsluice", timeout=PATIENCE_S).stdout
     assert f"{vm.kernel.version}, x86_64: installed" in status
     file = vm.run("modinfo --field filename memsluice").stdout
     assert file.startswith(f"/lib/modules/{vm.kernel.version}/updates/dkms/memsluice.ko")
@@ -116,7 +117,7 @@ def test_everything_can_be_removed(vm: Vm) -> None:
     vm.run("modprobe --remove memsluice")
     assert vm.run("test -e /dev/memsluice", check=False).status == 1
     version = vm.run("memsluice --version").stdout.split()[-1]
-    vm.run(f"dkms remove memsluice/{version} --all", timeout=300)
+    vm.run(f"dkms remove memsluice/{version} --all", timeout=PATIENCE_S)
     assert vm.run("modinfo memsluice", check=False).status == 1
     manifest = (RELEASE / "install_manifest.txt").read_bytes()
     vm.run("xargs rm -f", stdin=manifest)
