@@ -67,6 +67,18 @@ void memsluice_allowed_nodes(struct task_struct *task, nodemask_t *nodes)
 	task_unlock(task);
 }
 
+/*
+ * What pages of processes can still have of a zone. The rest of what is free there is kept for
+ * kernel memory that fits nowhere else, or would wake reclaim.
+ */
+static unsigned long usable_pages(struct zone *zone)
+{
+	unsigned long free = zone_page_state(zone, NR_FREE_PAGES);
+	unsigned long kept = low_wmark_pages(zone) + zone->lowmem_reserve[ZONE_MOVABLE];
+
+	return free > kept ? free - kept : 0;
+}
+
 struct memsluice_node_memory memsluice_node_memory(int nid)
 {
 	struct memsluice_node_memory memory = { 0 };
@@ -80,7 +92,7 @@ struct memsluice_node_memory memsluice_node_memory(int nid)
 		if (!managed_zone(zone))
 			continue;
 		memory.managed_pages += zone_managed_pages(zone);
-		memory.free_pages += zone_page_state(zone, NR_FREE_PAGES);
+		memory.free_pages += usable_pages(zone);
 	}
 	return memory;
 }

@@ -34,7 +34,7 @@ void memsluice_allowed_nodes(struct task_struct *task, nodemask_t *nodes);
 
 struct memsluice_node_memory {
 	unsigned long managed_pages;
-	unsigned long free_pages;
+	unsigned long free_pages; /* for pages of processes, without waking reclaim */
 };
 
 /* What all zones of a node have together; zeros for a node that is not online. */

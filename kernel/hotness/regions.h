@@ -21,6 +21,7 @@
 #define MEMSLUICE_PAGE_PRESENT BIT(0) /* mapped at the last scan, and the tenant's own */
 #define MEMSLUICE_PAGE_FAST BIT(1) /* on a fast node */
 #define MEMSLUICE_PAGE_TRIED BIT(2) /* chosen for a move since */
+#define MEMSLUICE_PAGE_BEFORE BIT(3) /* only during a scan: mapped at the one before, too */
 
 struct memsluice_region {
 	u32 clock; /* coolings that the counts have had */

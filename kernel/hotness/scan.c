@@ -79,7 +79,9 @@ static void note(struct walk *walk, struct memsluice_region *region, int i, stru
 	struct memsluice_histogram *histogram = fast ? &walk->result->fast : &walk->result->slow;
 
 	if (young) {
-		region->count[i] = memsluice_count_observe(region->count[i]);
+		/* What was set before the first look tells no rate: it is only cleared. */
+		if (region->state[i] & MEMSLUICE_PAGE_BEFORE)
+			region->count[i] = memsluice_count_observe(region->count[i]);
 		/* Reclaim looks at the same bit: hand on what has been taken from it. */
 		folio_set_young(folio);
 		walk->cleared = true;
@@ -116,8 +118,10 @@ static void become_base(struct memsluice_region *region)
 	if (!region->huge)
 		return;
 	region->huge = false;
-	for (i = 1; i < MEMSLUICE_REGION_PAGES; i++)
+	for (i = 1; i < MEMSLUICE_REGION_PAGES; i++) {
 		region->count[i] = region->count[0];
+		region->state[i] = region->state[0];
+	}
 }
 
 static void scan_huge(struct walk *walk, struct memsluice_region *region,
@@ -154,6 +158,18 @@ static void scan_base(struct walk *walk, struct memsluice_region *region,
 	note(walk, region, i, folio, 1, young);
 }
 
+/* The first time that a round meets a region. */
+static void begin_region(struct memsluice_region *region, const struct round *round)
+{
+	int i;
+
+	memsluice_region_cool(region, round->clock);
+	region->scan = round->scan;
+	for (i = 0; i < MEMSLUICE_REGION_PAGES; i++)
+		region->state[i] =
+			region->state[i] & MEMSLUICE_PAGE_PRESENT ? MEMSLUICE_PAGE_BEFORE : 0;
+}
+
 static int scan_pmd(pmd_t *pmd, unsigned long address, unsigned long end, struct mm_walk *mm_walk)
 {
 	struct walk *walk = mm_walk->private;
@@ -164,10 +180,8 @@ static int scan_pmd(pmd_t *pmd, unsigned long address, unsigned long end, struct
 	region = memsluice_region_at(walk->space, address);
 	if (!region)
 		return -ENOMEM;
-	memsluice_region_cool(region, walk->round->clock);
 	if (region->scan != walk->round->scan)
-		memset(region->state, 0, sizeof(region->state));
-	region->scan = walk->round->scan;
+		begin_region(region, walk->round);
 
 	if (pmd_leaf(pmdp_get_lockless(pmd))) {
 		lock = pmd_lock(mm_walk->mm, pmd);
