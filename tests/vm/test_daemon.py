@@ -283,7 +283,8 @@ def test_pages_of_a_process_and_of_a_tenant_move(daemon: Daemon) -> None:
     daemon.start()
     held = daemon.vm.start(
         "echo $$ > /sys/fs/cgroup/daemon.slice/a/cgroup.procs; "
-        "exec python3 -c 'data = bytearray(b\"x\") * (32 << 20); print(\"ready\", flush=True); input()'"
+        "exec python3 -c 'data = bytearray(b\"x\") * (32 << 20); "
+        "print(\"ready\", flush=True); input()'"
     )
     assert daemon.vm.agent.wait_for(lambda: "ready" in held.stdout, PATIENCE_SECONDS)
     pid = int(daemon.vm.run("cat /sys/fs/cgroup/daemon.slice/a/cgroup.procs").stdout)

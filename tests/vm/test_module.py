@@ -60,7 +60,9 @@ def test_a_hundred_reloads_under_load(module: Vm) -> None:
         mkdir -p /sys/fs/cgroup/reload
         load() {
           echo $$ > /sys/fs/cgroup/reload/cgroup.procs
-          while [ ! -e /tmp/reload-stop ]; do numactl -m 1 dd if=/dev/zero of=/dev/null bs=8M count=3; done
+          while [ ! -e /tmp/reload-stop ]; do
+            numactl -m 1 dd if=/dev/zero of=/dev/null bs=8M count=3
+          done
         }
         rm -f /tmp/reload-stop
         (load) > /dev/null 2>&1 &
@@ -70,7 +72,8 @@ def test_a_hundred_reloads_under_load(module: Vm) -> None:
           echo 10 > /sys/kernel/memsluice/scan_period_ms
           echo 100 > /sys/kernel/memsluice/scan_cpu_percent
           echo 10 > /sys/kernel/memsluice/tier_period_ms
-          /opt/memsluice/release/tests/vm/module/module-test --gtest_filter=Tenant.ReadsBackWhatWasSet > /dev/null || exit 3
+          /opt/memsluice/release/tests/vm/module/module-test \
+            --gtest_filter=Tenant.ReadsBackWhatWasSet > /dev/null || exit 3
         done
         touch /tmp/reload-stop
         wait

@@ -43,7 +43,7 @@ class Traffic:
         self.refresh()
 
     def refresh(self) -> None:
-        """Reads again which memory belongs to which node. To be called after memory came or went."""
+        """Reads again which memory belongs to which node, to be called after it came or went."""
         report = json.loads(self._vm.run(["memsluice-traffic", "show", "--nodes", "--json"]).stdout)
         self._node_blocks = {node["node"]: node["blocks"] for node in report["nodes"]}
 
