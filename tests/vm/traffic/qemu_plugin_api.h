@@ -9,6 +9,8 @@
 
 #define MEMSLUICE_QEMU_EXPORT __attribute__((visibility("default")))
 
+// The names are QEMU's.
+// NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
 
 inline constexpr int kQemuPluginVersion = 7;
@@ -67,3 +69,4 @@ qemu_plugin_hwaddr* qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t 
 bool qemu_plugin_hwaddr_is_io(const qemu_plugin_hwaddr* address);
 uint64_t qemu_plugin_hwaddr_phys_addr(const qemu_plugin_hwaddr* address);
 }
+// NOLINTEND(readability-identifier-naming)
