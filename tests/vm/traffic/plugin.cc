@@ -23,6 +23,7 @@
 #include "tests/vm/traffic/traffic_map.h"
 
 extern "C" {
+// NOLINTNEXTLINE(readability-identifier-naming): QEMU looks for this name
 MEMSLUICE_QEMU_EXPORT extern const int qemu_plugin_version;
 const int qemu_plugin_version = kQemuPluginVersion;
 }
