@@ -34,6 +34,7 @@ static bool secondary_tables;
 struct round {
 	u32 scan; /* serial number, never 0 */
 	u32 clock;
+	bool cools; /* it is the first of its clock */
 	nodemask_t fast;
 	u64 begun_ns;
 	u64 cpu_begun_ns;
@@ -71,13 +72,20 @@ static bool clear_young_secondary(struct mm_struct *mm, unsigned long address, u
 	       memsluice_call(__mmu_notifier_clear_young)(mm, address, address + bytes);
 }
 
-/* Under the page table lock. */
+/* Under the page table lock, as all of the following. */
+static void count_page(struct walk *walk, struct memsluice_region *region, int i, bool fast,
+		       unsigned long pages)
+{
+	struct memsluice_histogram *histogram = fast ? &walk->result->fast : &walk->result->slow;
+
+	region->state[i] = MEMSLUICE_PAGE_PRESENT | (fast ? MEMSLUICE_PAGE_FAST : 0);
+	memsluice_histogram_add(histogram, region->count[i], pages);
+	walk->result->scanned_pages += pages;
+}
+
 static void note(struct walk *walk, struct memsluice_region *region, int i, struct folio *folio,
 		 unsigned long pages, bool young)
 {
-	bool fast = node_isset(folio_nid(folio), walk->round->fast);
-	struct memsluice_histogram *histogram = fast ? &walk->result->fast : &walk->result->slow;
-
 	if (young) {
 		/* What was set before the first look tells no rate: it is only cleared. */
 		if (region->state[i] & MEMSLUICE_PAGE_BEFORE)
@@ -86,9 +94,18 @@ static void note(struct walk *walk, struct memsluice_region *region, int i, stru
 		folio_set_young(folio);
 		walk->cleared = true;
 	}
-	region->state[i] = MEMSLUICE_PAGE_PRESENT | (fast ? MEMSLUICE_PAGE_FAST : 0);
-	memsluice_histogram_add(histogram, region->count[i], pages);
-	walk->result->scanned_pages += pages;
+	count_page(walk, region, i, node_isset(folio_nid(folio), walk->round->fast), pages);
+}
+
+/*
+ * A page that has not been accessed is where it was, and whose it was: its struct page need not be
+ * read, which costs more memory traffic than all the rest of a scan. Only what we have tried to
+ * move is looked at again, and once a cooling everything, in case somebody else has moved it.
+ */
+static bool is_known(const struct walk *walk, const struct memsluice_region *region, int i)
+{
+	return (region->state[i] & MEMSLUICE_PAGE_BEFORE) &&
+	       !(region->state[i] & MEMSLUICE_PAGE_TRIED) && !walk->round->cools;
 }
 
 static bool is_ours(struct walk *walk, struct folio *folio)
@@ -127,15 +144,21 @@ static void become_base(struct memsluice_region *region)
 static void scan_huge(struct walk *walk, struct memsluice_region *region,
 		      struct vm_area_struct *vma, unsigned long address, pmd_t *pmd)
 {
-	struct page *page =
-		pmd_present(*pmd) ? memsluice_call(vm_normal_page_pmd)(vma, address, *pmd) : NULL;
+	struct page *page;
 	bool young;
 
 	become_huge(region);
+	if (!pmd_present(*pmd))
+		return;
+	young = pmd_young(*pmd) | clear_young_secondary(vma->vm_mm, address, PMD_SIZE);
+	if (!young && is_known(walk, region, 0)) {
+		count_page(walk, region, 0, region->state[0] & MEMSLUICE_PAGE_FAST, HPAGE_PMD_NR);
+		return;
+	}
+	page = memsluice_call(vm_normal_page_pmd)(vma, address, *pmd);
 	if (!page || !is_ours(walk, page_folio(page)))
 		return;
-	young = memsluice_call(pmdp_test_and_clear_young)(vma, address, pmd);
-	young |= clear_young_secondary(vma->vm_mm, address, PMD_SIZE);
+	memsluice_call(pmdp_test_and_clear_young)(vma, address, pmd);
 	note(walk, region, 0, page_folio(page), HPAGE_PMD_NR, young);
 }
 
@@ -144,17 +167,24 @@ static void scan_base(struct walk *walk, struct memsluice_region *region,
 {
 	int i = pte_index(address);
 	pte_t entry = ptep_get(pte);
-	struct folio *folio = NULL;
+	struct folio *folio;
 	bool young;
 
-	if (pte_present(entry))
-		folio = memsluice_call(vm_normal_folio)(vma, address, entry);
+	if (!pte_present(entry)) {
+		region->count[i] = 0;
+		return;
+	}
+	young = pte_young(entry) | clear_young_secondary(vma->vm_mm, address, PAGE_SIZE);
+	if (!young && is_known(walk, region, i)) {
+		count_page(walk, region, i, region->state[i] & MEMSLUICE_PAGE_FAST, 1);
+		return;
+	}
+	folio = memsluice_call(vm_normal_folio)(vma, address, entry);
 	if (!folio || !is_ours(walk, folio)) {
 		region->count[i] = 0;
 		return;
 	}
-	young = memsluice_call(ptep_test_and_clear_young)(vma, address, pte);
-	young |= clear_young_secondary(vma->vm_mm, address, PAGE_SIZE);
+	memsluice_call(ptep_test_and_clear_young)(vma, address, pte);
 	note(walk, region, i, folio, 1, young);
 }
 
@@ -165,9 +195,13 @@ static void begin_region(struct memsluice_region *region, const struct round *ro
 
 	memsluice_region_cool(region, round->clock);
 	region->scan = round->scan;
-	for (i = 0; i < MEMSLUICE_REGION_PAGES; i++)
+	for (i = 0; i < MEMSLUICE_REGION_PAGES; i++) {
+		u8 state = region->state[i];
+		u8 kept = state & (MEMSLUICE_PAGE_FAST | MEMSLUICE_PAGE_TRIED);
+
 		region->state[i] =
-			region->state[i] & MEMSLUICE_PAGE_PRESENT ? MEMSLUICE_PAGE_BEFORE : 0;
+			state & MEMSLUICE_PAGE_PRESENT ? kept | MEMSLUICE_PAGE_BEFORE : 0;
+	}
 }
 
 static int scan_pmd(pmd_t *pmd, unsigned long address, unsigned long end, struct mm_walk *mm_walk)
@@ -415,7 +449,8 @@ static void scan_round(struct round *round)
 	round->cpu_begun_ns = cpu_ns();
 	if (!++round->scan)
 		round->scan = 1;
-	if (!(round->scan % READ_ONCE(memsluice_cooling_scans)))
+	round->cools = !(round->scan % READ_ONCE(memsluice_cooling_scans));
+	if (round->cools)
 		round->clock++;
 	fast_nodes(&round->fast);
 
