@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Builds what runs in a guest: programs, module, traffic plugin."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGETS = (
+    "memsluiced", "memsluice", "redis-load", "hot-set", "memsluice-traffic",
+    "memsluice_traffic_plugin",
+)  # fmt: skip
+
+
+def build(log: Path) -> None:
+    log.parent.mkdir(exist_ok=True)
+    with log.open("w") as output:
+        for command in (
+            ["cmake", "--preset", "release"],
+            ["cmake", "--build", "--preset", "release", "--target", *TARGETS],
+            ["scripts/testbed", "build-module"],
+        ):
+            if subprocess.run(command, cwd=ROOT, stdout=output, stderr=output).returncode:
+                sys.exit(f"{' '.join(command)} failed; {log} says why")

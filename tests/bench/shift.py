@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Anonymous memory larger than the fast node, whose hot part moves."""
+
+import json
+from dataclasses import dataclass
+
+from .tiered_host import Sample, TieredHost
+
+BYTES, HOT_BYTES = "448M", "64M"
+SHIFT_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Run:
+    samples: list[Sample]
+    accesses_per_s: float
+    errors: int
+
+    def fast_share_percent(self) -> float:
+        """Of the whole run: a hot set that moves is never done with."""
+        return sum(sample.fast_share_percent for sample in self.samples) / len(self.samples)
+
+
+def run(host: TieredHost, seconds: int, interval_s: float = 5) -> Run:
+    host.fresh_memory()
+    load = host.start_in_tenant(
+        f"hot-set --bytes {BYTES} --hot-bytes {HOT_BYTES} --hot-percent 90 --write-percent 30 "
+        f"--shift-every-seconds {SHIFT_SECONDS} --seconds {seconds} --verify"
+    )
+    assert host.vm.agent.wait_for(lambda: bool(load.stdout) or load.status is not None, 600)
+    samples = host.watch(lambda: load.status is None, interval_s)
+    lines = [json.loads(line) for line in load.wait(60, check=True).stdout.splitlines()]
+    return Run(samples, lines[-1]["accesses_per_second"], lines[-1]["errors"])

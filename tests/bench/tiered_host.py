@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A VM with a fast and a slow node, on which memsluice, the kernel or nobody tiers memory."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from testbed import machines
+from testbed.agent import Command
+from testbed.errors import TestbedError
+from testbed.traffic import NodeTraffic, Traffic
+from testbed.vm import Vm
+
+MACHINE = "tiering"
+TENANT = "/load"
+CGROUP = f"/sys/fs/cgroup{TENANT}"
+FAST, SLOW = 0, 1
+# An emulated CPU is some 40 times slower than a real one, and runs one miss at a time where a real
+# one overlaps about ten: four times the latency of the machine's description keeps the proportion.
+LATENCY_SCALE = 4
+
+CONFIGURATION = f"""
+[[tenant]]
+cgroup = "{TENANT}"
+fast_limit = "none"
+promote_mib_per_s = 1024
+demote_mib_per_s = 1024
+
+[module]
+scan_period_ms = 1000
+scan_cpu_percent = 30
+"""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Memory traffic of an interval that ended so many seconds after counting began."""
+
+    seconds: float
+    fast_share_percent: float
+
+
+class TieredHost:
+    """Booted, with nothing that tiers, until told otherwise."""
+
+    def __init__(self) -> None:
+        description = machines.load(MACHINE).vms[0]
+        self._latency_ns = [node.latency_ns * LATENCY_SCALE for node in description.nodes]
+        self.vm = Vm(description)
+        self.traffic = Traffic(self.vm)
+        self._daemon: Command | None = None
+        self.vm.run(f"mkdir -p /etc/memsluice /run/memsluice {CGROUP}")
+        self.vm.put(CONFIGURATION.encode(), "/etc/memsluice/memsluiced.toml")
+        self.nobody()
+
+    def __enter__(self) -> "TieredHost":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.vm.stop()
+
+    @property
+    def latencies(self) -> str:
+        return ", ".join(f"{ns} ns a miss on node {node}" for node, ns in enumerate(self._latency_ns))
+
+    def nobody(self) -> None:
+        """Nothing moves pages."""
+        self._stop_memsluice()
+        self._kernel_tiering(0, "false")
+
+    def kernel(self) -> None:
+        """NUMA balancing in its tiering mode promotes, reclaim demotes."""
+        self._stop_memsluice()
+        self._kernel_tiering(2, "true")
+
+    def memsluice(self) -> None:
+        self._kernel_tiering(0, "false")
+        self.vm.run("grep -qw ^memsluice /proc/modules || insmod /opt/memsluice/modules/memsluice.ko")
+        self._daemon = self.vm.start("exec memsluiced")
+        self._until(lambda: self.tenant() is not None, "memsluiced has not set its tenant")
+
+    def tenant(self) -> dict[str, Any] | None:
+        """What the daemon knows of the tenant; None as long as it knows none."""
+        result = self.vm.run(["memsluice", "tenant", "show", TENANT, "--json"], check=False)
+        if result.status:
+            return None
+        answer: dict[str, Any] = json.loads(result.stdout)
+        return answer.get("tenant", answer)
+
+    def start_in_tenant(self, command: str) -> Command:
+        return self.vm.start(f"echo $$ > {CGROUP}/cgroup.procs && exec {command}")
+
+    def fresh_memory(self) -> None:
+        """What the last load has left in page cache is dropped, so that each one finds the same."""
+        self.vm.run("sync; echo 3 > /proc/sys/vm/drop_caches; echo 1 > /proc/sys/vm/compact_memory")
+
+    def watch(self, running: Callable[[], bool], interval_s: float) -> list[Sample]:
+        """Counts traffic, with emulated latencies, while RUNNING says so."""
+        for node, nanoseconds in enumerate(self._latency_ns):
+            self.traffic.set_latency(node, nanoseconds)
+        samples: list[Sample] = []
+        with self.traffic.counting():
+            begun = time.monotonic()
+            before = self.traffic.nodes()
+            while running():
+                time.sleep(interval_s)
+                now = self.traffic.nodes()
+                share = _fast_share(before, now)
+                if share is not None:
+                    samples.append(Sample(time.monotonic() - begun, share))
+                before = now
+        return samples
+
+    def _kernel_tiering(self, balancing: int, demotion: str) -> None:
+        self.vm.run(
+            f"echo {balancing} > /proc/sys/kernel/numa_balancing && "
+            f"echo {demotion} > /sys/kernel/mm/numa/demotion_enabled"
+        )
+
+    def _stop_memsluice(self) -> None:
+        if self._daemon:
+            self._daemon.kill(15)
+            self._daemon.wait(60)
+            self._daemon = None
+        # The module goes on without its daemon: to be without tiering, it has to go as well.
+        self.vm.run("! grep -qw ^memsluice /proc/modules || rmmod memsluice")
+
+    def _until(self, condition: Callable[[], bool], otherwise: str) -> None:
+        deadline = time.monotonic() + 120
+        while not condition():
+            ended = self._daemon is None or self._daemon.status is not None
+            if ended or time.monotonic() > deadline:
+                raise TestbedError(f"{otherwise}\n{self._daemon.stderr if self._daemon else ''}")
+            time.sleep(0.2)
+
+
+def _fast_share(before: dict[int, NodeTraffic], now: dict[int, NodeTraffic]) -> float | None:
+    """In percent; None when there was no traffic."""
+    fast = (now[FAST] - before[FAST]).bytes
+    everything = sum((now[node] - before[node]).bytes for node in now)
+    return 100 * fast / everything if everything else None
