@@ -18,9 +18,9 @@ MACHINE = "tiering"
 TENANT = "/load"
 CGROUP = f"/sys/fs/cgroup{TENANT}"
 FAST, SLOW = 0, 1
-# An emulated CPU is some 40 times slower than a real one, and runs one miss at a time where a real
-# one overlaps about ten: four times the latency of the machine's description keeps the proportion.
-LATENCY_SCALE = 4
+# An emulated CPU is some 40 times slower than a real one and waits for each miss, where a real one
+# overlaps about four: ten times the latency of the machine's description keeps the proportion.
+LATENCY_SCALE = 10
 
 CONFIGURATION = f"""
 [[tenant]]
@@ -31,7 +31,7 @@ demote_mib_per_s = 1024
 
 [module]
 scan_period_ms = 1000
-scan_cpu_percent = 30
+scan_cpu_percent = 10
 """
 
 

@@ -35,7 +35,7 @@ def _redis(host: TieredHost, who: str, figures: Figures) -> None:
     share = f"tiering.redis.fast_share_percent.{who}.emulated"
     figures.add(share, run.fast_share_percent(), "%")
     figures.add_series(share, _course(run.samples))
-    figures.add(f"tiering.redis.requests_per_s.{who}.emulated", run.requests_per_s, "1/s")
+    figures.add(f"tiering.redis.requests_per_s.{who}.emulated", run.requests_per_s(), "1/s")
 
 
 def _shift(host: TieredHost, who: str, figures: Figures) -> None:
