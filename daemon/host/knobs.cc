@@ -70,8 +70,9 @@ std::optional<Knobs::Refusal> Knobs::write_all(std::map<std::string, std::string
     const size_t before = values.size();
     std::erase_if(values, [&](const auto& entry) {
       auto written = write_file(AT_FDCWD, directory_ + "/" + entry.first, entry.second);
-      if (!written.ok() && !refusal) refusal = Refusal{entry.first, std::move(written).error()};
-      return written.ok();
+      if (written.ok()) return true;
+      if (!refusal) refusal = Refusal{entry.first, std::move(written).error()};
+      return false;
     });
     if (values.size() == before) return refusal;
   }
