@@ -117,7 +117,9 @@ Result<void> EventLoop::run_once(Milliseconds at_most) {
   if (count < 0 && errno != EINTR) return errno_error(errno, "epoll_wait", {});
   for (int i = 0; i < count; i++) {
     // An earlier callback of this round may have ended this watch.
-    auto found = watches_.find(events[i].data.u64);
+    // By value: the structure is packed, and a reference to its member would not be aligned.
+    const uint64_t id = events[i].data.u64;
+    auto found = watches_.find(id);
     if (found == watches_.end()) continue;
     std::shared_ptr<WatchCallback> callback = found->second;
     (*callback)(events[i].events);

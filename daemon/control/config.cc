@@ -13,6 +13,7 @@
 
 #include "daemon/base/units.h"
 #include "daemon/control/toml_table.h"
+#include "daemon/control/toml_text.h"
 #include "daemon/host/cgroups.h"
 #include "daemon/host/files.h"
 
@@ -209,6 +210,13 @@ std::string ConfigProblem::describe() const {
 }
 
 void parse_config(std::string_view text, const std::string& file, LoadedConfig& loaded) {
+  if (auto line = line_of_stray_letter(text)) {
+    loaded.problems.push_back({{file, *line},
+                               "",
+                               "letters beyond ASCII stand in strings and comments only",
+                               "put quotes around it"});
+    return;
+  }
   toml::parse_result parsed = toml::parse(text, file);
   if (!parsed) {
     loaded.problems.push_back({{file, parsed.error().source().begin.line},
