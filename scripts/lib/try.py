@@ -38,7 +38,9 @@ class Clock:
         print(f"{time.monotonic() - self._begun:5.0f} s  {what}", flush=True)
 
 
-def table(before: redis.Run, after: redis.Run, tenant: dict[str, Any], wrong: int, latency: str) -> str:
+def table(
+    before: redis.Run, after: redis.Run, tenant: dict[str, Any], wrong: int, latency: str
+) -> str:
     refused = {why: pages for why, pages in tenant["refused_pages"].items() if pages}
     reasons = ", ".join(f"{why} {pages}" for why, pages in sorted(refused.items())) or "none"
     errors = before.errors + after.errors + wrong

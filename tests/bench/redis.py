@@ -48,7 +48,8 @@ class Redis:
             f"redis-server --port 0 --unixsocket {SOCKET} --save '' --appendonly no "
             "--daemonize no --activedefrag no"
         )
-        host.vm.run(f"until redis-cli -s {SOCKET} ping 2>/dev/null | grep -q PONG; do sleep 0.1; done")
+        ping = f"redis-cli -s {SOCKET} ping 2>/dev/null | grep -q PONG"
+        host.vm.run(f"until {ping}; do sleep 0.1; done")
         self._load(f"fill --keys {KEYS} --value-bytes {VALUE_BYTES}")
 
     def run(self, seconds: int, interval_s: float = 5) -> Run:

@@ -69,7 +69,9 @@ class TieredHost:
 
     @property
     def latencies(self) -> str:
-        return ", ".join(f"{ns} ns a miss on node {node}" for node, ns in enumerate(self._latency_ns))
+        return ", ".join(
+            f"{ns} ns a miss on node {node}" for node, ns in enumerate(self._latency_ns)
+        )
 
     def nobody(self) -> None:
         """Nothing moves pages."""
@@ -82,8 +84,9 @@ class TieredHost:
         self._kernel_tiering(2, "true")
 
     def memsluice(self) -> None:
-        self._kernel_tiering(0, "false")
-        self.vm.run("grep -qw ^memsluice /proc/modules || insmod /opt/memsluice/modules/memsluice.ko")
+        """Module and daemon, which know nothing yet of any load."""
+        self.nobody()
+        self.vm.run("insmod /opt/memsluice/modules/memsluice.ko")
         self._daemon = self.vm.start("exec memsluiced")
         self._until(lambda: self.tenant() is not None, "memsluiced has not set its tenant")
 
