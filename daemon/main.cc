@@ -33,7 +33,7 @@ int check(LoadedConfig loaded, const Paths& paths) {
   return 0;
 }
 
-int run(const DaemonOptions& options, LoadedConfig loaded, const Paths& paths) {
+int run(const DaemonOptions& options, const LoadedConfig& loaded, const Paths& paths) {
   Log log;
   if (!loaded.problems.empty()) {
     [[maybe_unused]] Error first = problems_error(loaded, log);
@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
 
   const Paths paths = Paths::of_this_host();
   LoadedConfig loaded = load_config(options.config_path);
-  return check_only ? check(std::move(loaded), paths) : run(options, std::move(loaded), paths);
+  return check_only ? check(std::move(loaded), paths) : run(options, loaded, paths);
 }
 
 }  // namespace
