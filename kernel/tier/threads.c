@@ -30,7 +30,8 @@ struct job {
 	enum memsluice_why why;
 	u32 bin; /* promotion: from here up; demotion: from here down */
 	u64 pages; /* still to move */
-	struct memsluice_counts counts;
+	u64 moved;
+	struct memsluice_counts counts; /* of the batch at hand */
 };
 
 /* Pages of one space that are to be moved. */
@@ -138,7 +139,6 @@ static void move_from(struct job *job, const struct batch *batch, int source, in
 
 static void move_batch(struct job *job, const struct batch *batch)
 {
-	u64 before = job->counts.moved, moved;
 	int nid, target;
 
 	for_each_node_state(nid, N_MEMORY) {
@@ -149,8 +149,8 @@ static void move_batch(struct job *job, const struct batch *batch)
 		if (target != NUMA_NO_NODE)
 			move_from(job, batch, nid, target);
 	}
-	moved = job->counts.moved - before;
-	job->pages -= min(job->pages, moved);
+	job->pages -= min(job->pages, job->counts.moved);
+	job->moved += job->counts.moved;
 }
 
 /* The nodes that the owner of an address space may use. */
@@ -169,20 +169,6 @@ static void allowed_nodes(struct mm_struct *mm, nodemask_t *nodes)
 	}
 	memsluice_allowed_nodes(owner, nodes);
 	put_task_struct(owner);
-}
-
-static void work_on_space(struct job *job, struct memsluice_space *space, struct batch *batch)
-{
-	batch->space = space;
-	batch->next_region = 0;
-	if (!mmget_not_zero(space->mm))
-		return;
-	allowed_nodes(space->mm, &batch->allowed);
-	while (job->pages && !kthread_should_stop() && choose_batch(job, batch)) {
-		move_batch(job, batch);
-		cond_resched();
-	}
-	mmput_async(space->mm);
 }
 
 /* What has been moved counts at once: the next plan must not order it again. */
@@ -205,6 +191,22 @@ static void account(struct job *job)
 		memsluice_rate_take(&tenant->demote_rate, moved);
 	}
 	spin_unlock(&tenant->lock);
+	memset(&job->counts, 0, sizeof(job->counts));
+}
+
+static void work_on_space(struct job *job, struct memsluice_space *space, struct batch *batch)
+{
+	batch->space = space;
+	batch->next_region = 0;
+	if (!mmget_not_zero(space->mm))
+		return;
+	allowed_nodes(space->mm, &batch->allowed);
+	while (job->pages && !kthread_should_stop() && choose_batch(job, batch)) {
+		move_batch(job, batch);
+		account(job);
+		cond_resched();
+	}
+	mmput_async(space->mm);
 }
 
 static void run(struct job *job, struct batch *batch)
@@ -220,9 +222,7 @@ static void run(struct job *job, struct batch *batch)
 		work_on_space(job, space, batch);
 		memsluice_space_put(space);
 	}
-	account(job);
-	trace_memsluice_tier(job->tenant->cgroup_id, promotes(job), job->bin, planned,
-			     job->counts.moved);
+	trace_memsluice_tier(job->tenant->cgroup_id, promotes(job), job->bin, planned, job->moved);
 }
 
 /* Tier 0 as a whole, and what all tenants have in it. */
