@@ -59,7 +59,7 @@ def test_a_hundred_reloads_under_load(module: Vm) -> None:
         """
         mkdir -p /sys/fs/cgroup/reload
         load() {
-          echo $$ > /sys/fs/cgroup/reload/cgroup.procs
+          echo 0 > /sys/fs/cgroup/reload/cgroup.procs
           while [ ! -e /tmp/reload-stop ]; do
             numactl -m 1 dd if=/dev/zero of=/dev/null bs=8M count=3
           done
