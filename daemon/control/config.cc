@@ -211,10 +211,11 @@ std::string ConfigProblem::describe() const {
 
 void parse_config(std::string_view text, const std::string& file, LoadedConfig& loaded) {
   if (auto line = line_of_stray_letter(text)) {
-    loaded.problems.push_back({{file, *line},
-                               "",
-                               "letters beyond ASCII stand in strings and comments only",
-                               "put quotes around it"});
+    loaded.problems.push_back(
+        {{file, *line},
+         "",
+         "letters beyond ASCII stand in one-line strings and in comments only",
+         "put quotes around it, and a space in front of them"});
     return;
   }
   toml::parse_result parsed = toml::parse(text, file);

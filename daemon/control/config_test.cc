@@ -135,9 +135,11 @@ TEST(Config, TellsWhereTheSyntaxIsWrong) {
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_THAT(lines[0], testing::StartsWith("x.toml:2: "));
   EXPECT_EQ(parse("[[[").problems.size(), 1u);
-  EXPECT_THAT(problems(parse("\ngröße = 1")),
-              ElementsAre("x.toml:2: letters beyond ASCII stand in strings and comments only (put "
-                          "quotes around it)"));
+  EXPECT_THAT(
+      problems(parse("\ngröße = 1")),
+      ElementsAre(
+          "x.toml:2: letters beyond ASCII stand in one-line strings and in comments only (put "
+          "quotes around it, and a space in front of them)"));
   EXPECT_THAT(
       problems(parse("api = 1\ntenant = 2\ndaemon = []")),
       ElementsAre("x.toml:1: api: must be a table, [api]",
