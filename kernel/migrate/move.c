@@ -118,12 +118,12 @@ static void set_pinned_aside(struct list_head *folios, struct list_head *aside,
 void memsluice_move(struct list_head *folios, int target_node, enum memsluice_why why,
 		    struct memsluice_counts *counts, struct xarray *refusals)
 {
-	static const int reasons[] = {
-		[MEMSLUICE_WHY_REQUEST] = MR_SYSCALL,
-		[MEMSLUICE_WHY_PROMOTION] = MR_NUMA_MISPLACED,
-		[MEMSLUICE_WHY_DEMOTION] = MR_DEMOTION,
-	};
 	bool request = why == MEMSLUICE_WHY_REQUEST;
+	/*
+	 * Not MR_DEMOTION for what goes down: migrate_pages() leaves the isolated pages of that
+	 * reason to reclaim to uncount.
+	 */
+	int reason = request ? MR_SYSCALL : MR_NUMA_MISPLACED;
 	/* Nobody shall be reclaimed so that a page may sit better; who asks by name may insist. */
 	struct target target = { .nid = target_node, .reclaim = request ? __GFP_RECLAIM : 0 };
 	struct memsluice_counts now = {};
@@ -134,8 +134,7 @@ void memsluice_move(struct list_head *folios, int target_node, enum memsluice_wh
 	set_pinned_aside(folios, &aside, &now, refusals);
 	if (!list_empty(folios))
 		memsluice_call(migrate_pages)(folios, new_folio, NULL, (unsigned long)&target,
-					      request ? MIGRATE_SYNC : MIGRATE_ASYNC, reasons[why],
-					      &moved);
+					      request ? MIGRATE_SYNC : MIGRATE_ASYNC, reason, &moved);
 	now.moved = moved;
 	list_for_each_entry(folio, folios, lru)
 		refuse(folio, why_not(folio, &target), &now, refusals);

@@ -35,13 +35,33 @@ void expect_all_accounted(const memsluice_request_status& status) {
 
 class Migrate : public testing::Test {
  protected:
+  void TearDown() override {
+    EXPECT_TRUE(eventually([] { return isolated_pages() == 0; }, 20)) << isolated_pages();
+  }
+
   int run(memsluice_migrate* migrate) {
     migrate->pidfd = self_.get();
     return device_ioctl(MEMSLUICE_IOC_MIGRATE, migrate);
   }
 
+  // The descriptor of a request to move all pages to the fast node, which goes on meanwhile.
+  int start(const Pages& pages, memsluice_request_status* status) {
+    auto migrate = range_request(pages, kFast, status);
+    migrate.flags = MEMSLUICE_MIGRATE_ASYNC;
+    return run(&migrate);
+  }
+
   Descriptor self_{open_pidfd(getpid())};
 };
+
+// The status of a request that has been started, when it has ended.
+memsluice_request_status ended(int fd) {
+  pollfd poll_fd = {fd, POLLIN, 0};
+  EXPECT_EQ(poll(&poll_fd, 1, 60000), 1);
+  auto status = sized<memsluice_request_status>();
+  EXPECT_EQ(ioctl_on(fd, MEMSLUICE_IOC_REQUEST_STATUS, &status), 0);
+  return status;
+}
 
 TEST_F(Migrate, MovesARangeOfBasePages) {
   Pages pages(8 << 20, kSlow);
@@ -236,16 +256,11 @@ TEST_F(Migrate, WritersNeverSeeATornPage) {
 TEST_F(Migrate, AnAsynchronousRequestPollsAndReports) {
   Pages pages(32 << 20, kSlow);
   memsluice_request_status status;
-  auto migrate = range_request(pages, kFast, &status);
-  migrate.flags = MEMSLUICE_MIGRATE_ASYNC;
-  int fd = run(&migrate);
+  int fd = start(pages, &status);
   ASSERT_GE(fd, 0);
   Descriptor request(fd);
   EXPECT_EQ(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-  pollfd poll_fd = {fd, POLLIN, 0};
-  ASSERT_EQ(poll(&poll_fd, 1, 60000), 1);
-  status = sized<memsluice_request_status>();
-  ASSERT_EQ(ioctl_on(fd, MEMSLUICE_IOC_REQUEST_STATUS, &status), 0);
+  status = ended(fd);
   EXPECT_EQ(status.state, MEMSLUICE_REQUEST_DONE);
   EXPECT_EQ(status.moved_pages, pages.bytes() / kPageBytes);
   auto line = std::to_string(status.id) + " range pid:";
@@ -256,16 +271,11 @@ TEST_F(Migrate, AnAsynchronousRequestPollsAndReports) {
 TEST_F(Migrate, ACancelledRequestStopsAndKeepsWhatItMoved) {
   Pages pages(128 << 20, kSlow);
   memsluice_request_status status;
-  auto migrate = range_request(pages, kFast, &status);
-  migrate.flags = MEMSLUICE_MIGRATE_ASYNC;
-  int fd = run(&migrate);
+  int fd = start(pages, &status);
   ASSERT_GE(fd, 0);
   Descriptor request(fd);
   ASSERT_EQ(ioctl_on(fd, MEMSLUICE_IOC_REQUEST_CANCEL, nullptr), 0);
-  pollfd poll_fd = {fd, POLLIN, 0};
-  ASSERT_EQ(poll(&poll_fd, 1, 60000), 1);
-  status = sized<memsluice_request_status>();
-  ASSERT_EQ(ioctl_on(fd, MEMSLUICE_IOC_REQUEST_STATUS, &status), 0);
+  status = ended(fd);
   EXPECT_EQ(status.state, MEMSLUICE_REQUEST_CANCELLED);
   EXPECT_EQ(status.error, -EINTR);
   EXPECT_EQ(pages.count_on(kFast), status.moved_pages);
@@ -275,9 +285,7 @@ TEST_F(Migrate, ACancelledRequestStopsAndKeepsWhatItMoved) {
 TEST_F(Migrate, ClosingTheDescriptorCancels) {
   Pages pages(128 << 20, kSlow);
   memsluice_request_status status;
-  auto migrate = range_request(pages, kFast, &status);
-  migrate.flags = MEMSLUICE_MIGRATE_ASYNC;
-  int fd = run(&migrate);
+  int fd = start(pages, &status);
   ASSERT_GE(fd, 0);
   close(fd);
   auto line = std::to_string(status.id) + " range pid:";
@@ -334,9 +342,7 @@ TEST_F(Migrate, AProcessMayExitInTheMiddle) {
     usleep(static_cast<useconds_t>(i) * 10000);
     kill(child, SIGKILL);
     EXPECT_EQ(wait_child(child), 128 + SIGKILL);
-    pollfd poll_fd = {fd, POLLIN, 0};
-    EXPECT_EQ(poll(&poll_fd, 1, 60000), 1);
-    ASSERT_EQ(ioctl_on(fd, MEMSLUICE_IOC_REQUEST_STATUS, &status), 0);
+    status = ended(fd);
     EXPECT_TRUE(status.state == MEMSLUICE_REQUEST_FAILED || status.state == MEMSLUICE_REQUEST_DONE);
   }
 }

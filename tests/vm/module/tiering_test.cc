@@ -43,6 +43,7 @@ class Tiering : public testing::Test {
     write_file(std::string(kKnobs) + "scan_period_ms", "1000");
     write_file(std::string(kKnobs) + "scan_cpu_percent", "5");
     write_file(std::string(kKnobs) + "tier_period_ms", "500");
+    EXPECT_TRUE(eventually([] { return isolated_pages() == 0; }, 20)) << isolated_pages();
   }
 
   // Two areas on the slow node, of which only one is used.

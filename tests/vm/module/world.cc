@@ -223,6 +223,16 @@ int in_child(const std::function<int()>& body) {
   return wait_child(start_child(body));
 }
 
+uint64_t isolated_pages() {
+  // What each CPU has counted for itself is added up.
+  write_file("/proc/sys/vm/stat_refresh", "1");
+  std::istringstream counters(read_file("/proc/vmstat"));
+  uint64_t pages = 0, value;
+  for (std::string name; counters >> name >> value;)
+    if (name.starts_with("nr_isolated_")) pages += value;
+  return pages;
+}
+
 std::string read_file(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;

@@ -101,6 +101,9 @@ std::vector<int> nodes_of(const char* start, size_t bytes);
 memsluice_migrate range_request(const Pages& pages, int target_node,
                                 memsluice_request_status* status);
 
+// Pages that the kernel counts as isolated, once nobody isolates any more.
+uint64_t isolated_pages();
+
 // Runs a function in a child that is killed with this process. Returns its exit status.
 int in_child(const std::function<int()>& body);
 pid_t start_child(const std::function<int()>& body);
