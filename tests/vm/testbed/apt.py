@@ -16,7 +16,6 @@ from .errors import TestbedError
 from .paths import CACHE, locked
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-PUBLIC_MIRROR = "http://deb.debian.org/"
 DEBS = CACHE / "debs"
 MERGED_USR = ("bin", "sbin", "lib", "lib64")
 
@@ -28,8 +27,8 @@ class Package:
     file: str
 
 
-def host_mirrors() -> tuple[str, str]:
-    """The URLs of Debian and of Debian's security updates that the host's apt uses."""
+def host_mirrors() -> dict[str, str]:
+    """The URL of Debian, and of its security updates if the host's apt has them, by label."""
     targets = subprocess.run(
         [
             "apt-get",
@@ -41,15 +40,17 @@ def host_mirrors() -> tuple[str, str]:
         capture_output=True,
         text=True,
     ).stdout
-    uris = {
-        "Debian": PUBLIC_MIRROR + "debian/",
-        "Debian-Security": PUBLIC_MIRROR + "debian-security/",
-    }
-    for line in reversed(targets.splitlines()):
-        origin, label, uri = line.split(" ", 2)
-        if origin == "Debian" and label in uris:
-            uris[label] = uri
-    return uris["Debian"], uris["Debian-Security"]
+    urls: dict[str, str] = {}
+    for line in targets.splitlines():
+        origin, label, url = line.split(" ", 2)
+        if origin == "Debian" and label in ("Debian", "Debian-Security"):
+            urls.setdefault(label, url)
+    if "Debian" not in urls:
+        raise TestbedError(
+            "apt knows no Debian mirror here; name one in /etc/apt/sources.list, run apt-get "
+            "update, then the same command again"
+        )
+    return urls
 
 
 def host_release() -> str:
@@ -99,10 +100,11 @@ class Apt:
         return [DEBS / package.file for package in packages]
 
     def _sources(self) -> str:
-        debian, security = host_mirrors()
+        suites = {"Debian": self._suites, "Debian-Security": self._security}
         return "\n".join(
-            f"Types: deb\nURIs: {uri}\nSuites: {suites}\nComponents: main\nSigned-By: {KEYRING}\n"
-            for uri, suites in ((debian, self._suites), (security, self._security))
+            f"Types: deb\nURIs: {url}\nSuites: {suites[label]}\nComponents: main\n"
+            f"Signed-By: {KEYRING}\n"
+            for label, url in host_mirrors().items()
         )
 
     def _configuration(self) -> str:
