@@ -7,6 +7,7 @@
 #include "kernel/compat/memory_tiers.h"
 #include "kernel/compat/symbols.h"
 #include "kernel/hotness/scan.h"
+#include "kernel/migrate/move.h"
 #include "kernel/migrate/requests.h"
 #include "kernel/tenant/tenant.h"
 #include "kernel/tier/threads.h"
@@ -28,6 +29,7 @@ static const struct {
 	{ MEMSLUICE_FEATURE_HOTNESS_SECONDARY, "hotness_secondary" },
 	{ MEMSLUICE_FEATURE_TIERING, "tiering" },
 	{ MEMSLUICE_FEATURE_TENANT_EVENTS, "tenant_events" },
+	{ MEMSLUICE_FEATURE_MIGRATE_BATCH, "migrate_batch" },
 };
 
 static void log_features(void)
@@ -69,9 +71,12 @@ static int __init memsluice_start(void)
 		return err;
 	if (!events)
 		memsluice_features &= ~MEMSLUICE_FEATURE_TENANT_EVENTS;
-	err = memsluice_requests_start();
+	err = memsluice_move_start(memsluice_features & MEMSLUICE_FEATURE_MIGRATE_BATCH);
 	if (err)
 		goto stop_tenants;
+	err = memsluice_requests_start();
+	if (err)
+		goto stop_move;
 	err = scans() ? memsluice_scan_start(memsluice_features &
 					     MEMSLUICE_FEATURE_HOTNESS_SECONDARY) :
 			0;
@@ -104,6 +109,8 @@ stop_scan:
 		memsluice_scan_stop();
 stop_requests:
 	memsluice_requests_stop();
+stop_move:
+	memsluice_move_stop();
 stop_tenants:
 	memsluice_tenants_stop();
 	return err;
@@ -119,6 +126,7 @@ static void __exit memsluice_stop(void)
 	if (scans())
 		memsluice_scan_stop();
 	memsluice_requests_stop();
+	memsluice_move_stop();
 	memsluice_tenants_stop();
 }
 

@@ -20,6 +20,7 @@ constexpr std::array kFeatureNames = {
     std::pair{MEMSLUICE_FEATURE_HOTNESS_SECONDARY, "hotness_secondary"},
     std::pair{MEMSLUICE_FEATURE_TIERING, "tiering"},
     std::pair{MEMSLUICE_FEATURE_TENANT_EVENTS, "tenant_events"},
+    std::pair{MEMSLUICE_FEATURE_MIGRATE_BATCH, "migrate_batch"},
 };
 
 constexpr std::array<const char*, MEMSLUICE_REFUSALS> kRefusalNames = {

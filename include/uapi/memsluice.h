@@ -27,6 +27,7 @@
 #define MEMSLUICE_FEATURE_HOTNESS_SECONDARY (1ULL << 3) /* ... and of VMs, through mmu notifiers */
 #define MEMSLUICE_FEATURE_TIERING (1ULL << 4) /* promotion and demotion */
 #define MEMSLUICE_FEATURE_TENANT_EVENTS (1ULL << 5) /* a tenant goes as soon as its cgroup does */
+#define MEMSLUICE_FEATURE_MIGRATE_BATCH (1ULL << 6) /* pages move in batches of our own */
 
 struct memsluice_version {
 	__u32 size;
@@ -139,6 +140,8 @@ enum memsluice_migrate_kind {
 #define MEMSLUICE_MIGRATE_ASYNC (1U << 0)
 /* Move pages that other processes map as well. Needs CAP_SYS_NICE, as MPOL_MF_MOVE_ALL does. */
 #define MEMSLUICE_MIGRATE_ALL_MAPPINGS (1U << 1)
+/* By the kernel's own migration, not in batches of this module's: to compare, or to get around. */
+#define MEMSLUICE_MIGRATE_IN_TREE (1U << 2)
 
 #define MEMSLUICE_ADDRESSES_MAX (1U << 20)
 

@@ -342,13 +342,15 @@ static int take_cgroup(const struct memsluice_migrate *migrate, struct memsluice
 
 static int take_spec(const struct memsluice_migrate *migrate, struct memsluice_request_spec *spec)
 {
-	if (migrate->flags & ~(MEMSLUICE_MIGRATE_ASYNC | MEMSLUICE_MIGRATE_ALL_MAPPINGS))
+	if (migrate->flags &
+	    ~(MEMSLUICE_MIGRATE_ASYNC | MEMSLUICE_MIGRATE_ALL_MAPPINGS | MEMSLUICE_MIGRATE_IN_TREE))
 		return -EINVAL;
 	if (migrate->target_node < 0 || migrate->target_node >= MAX_NUMNODES ||
 	    !node_state(migrate->target_node, N_MEMORY))
 		return -ENODEV;
 	spec->kind = migrate->kind;
 	spec->all_mappings = migrate->flags & MEMSLUICE_MIGRATE_ALL_MAPPINGS;
+	spec->in_tree = migrate->flags & MEMSLUICE_MIGRATE_IN_TREE;
 	spec->target_node = migrate->target_node;
 	spec->source_node = NUMA_NO_NODE;
 	switch (migrate->kind) {

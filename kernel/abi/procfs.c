@@ -7,7 +7,9 @@
 #include "kernel/abi/abi.h"
 #include "kernel/compat/memory_tiers.h"
 #include "kernel/compat/symbols.h"
+#include "kernel/migrate/destinations.h"
 #include "kernel/migrate/requests.h"
+#include "kernel/migrate/statistics.h"
 #include "kernel/tenant/tenant.h"
 
 /* /proc/memsluice: tables for people, docs/abi/procfs-memsluice. Programs use the ioctls. */
@@ -164,13 +166,74 @@ static int requests_show(struct seq_file *file, void *unused)
 	return 0;
 }
 
+static void show_moved(struct seq_file *file, const struct memsluice_statistics *statistics)
+{
+	static const char *const whys[MEMSLUICE_WHYS] = { "request", "promotion", "demotion" };
+	static const char *const tiers[] = { "slow", "fast" };
+	static const char *const sizes[MEMSLUICE_SIZES] = { "base", "large", "huge" };
+	int why, fast, size;
+
+	seq_puts(file, "# moved: why to size folios pages bytes\n");
+	for (why = 0; why < MEMSLUICE_WHYS; why++) {
+		for (fast = 0; fast < 2; fast++) {
+			const struct memsluice_moved *moved = &statistics->moved[why][fast];
+
+			for (size = 0; size < MEMSLUICE_SIZES; size++)
+				seq_printf(file, "moved %s %s %s %llu %llu %llu\n", whys[why],
+					   tiers[fast], sizes[size], moved->folios[size],
+					   moved->pages[size], moved->pages[size] << PAGE_SHIFT);
+		}
+		seq_printf(file, "moved_by_kernel %s %llu\n", whys[why],
+			   statistics->kernel_pages[why]);
+	}
+}
+
+static void show_latencies(struct seq_file *file, const char *name,
+			   const struct memsluice_latencies *latencies)
+{
+	int bin;
+
+	seq_puts(file, name);
+	for (bin = 0; bin < MEMSLUICE_LATENCY_BINS; bin++)
+		seq_printf(file, " %llu", latencies->count[bin]);
+	seq_putc(file, '\n');
+}
+
+static int migration_show(struct seq_file *file, void *unused)
+{
+	struct memsluice_statistics *statistics = kmalloc(sizeof(*statistics), GFP_KERNEL);
+	int nid;
+
+	if (!statistics)
+		return -ENOMEM;
+	memsluice_statistics_read(statistics);
+	show_moved(file, statistics);
+	seq_printf(file, "batches %llu\nlargest_batch_bytes %llu\ntlb_flushes %llu\n",
+		   statistics->batches, statistics->largest_batch_bytes, statistics->flushes);
+	seq_printf(file, "copied_bytes %llu\ncopy_ns %llu\n", statistics->copied_bytes,
+		   statistics->copy_ns);
+	seq_printf(file, "fell_back_folios %llu\nuncopied_folios %llu\n",
+		   statistics->fell_back_folios, statistics->uncopied_folios);
+	show_latencies(file, "stall_us", &statistics->stall);
+	show_latencies(file, "first_folio_us", &statistics->first);
+	for_each_node_state(nid, N_MEMORY) {
+		struct memsluice_pool_status pool = memsluice_pool_status(nid);
+
+		seq_printf(file, "pool %d pages %lu hits %llu misses %llu\n", nid, pool.pages,
+			   pool.hits, pool.misses);
+	}
+	kfree(statistics);
+	return 0;
+}
+
 int memsluice_procfs_start(void)
 {
 	directory = proc_mkdir("memsluice", NULL);
 	if (directory && proc_create_single("status", 0444, directory, status_show) &&
 	    proc_create_single("tenants", 0444, directory, tenants_show) &&
 	    proc_create_single("hotness", 0444, directory, hotness_show) &&
-	    proc_create_single("requests", 0444, directory, requests_show))
+	    proc_create_single("requests", 0444, directory, requests_show) &&
+	    proc_create_single("migration", 0444, directory, migration_show))
 		return 0;
 	if (directory)
 		proc_remove(directory);

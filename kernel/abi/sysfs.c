@@ -4,6 +4,8 @@
 
 #include "kernel/abi/abi.h"
 #include "kernel/hotness/scan.h"
+#include "kernel/migrate/batch.h"
+#include "kernel/migrate/destinations.h"
 #include "kernel/tier/threads.h"
 
 /* /sys/kernel/memsluice: docs/abi/sysfs-kernel-memsluice */
@@ -46,6 +48,8 @@ static int set_bounded(const char *text, unsigned int *value, unsigned int least
 MEMSLUICE_KNOB(scan_period_ms, memsluice_scan_period_ms, 10, 600000);
 MEMSLUICE_KNOB(scan_cpu_percent, memsluice_scan_cpu_percent, 1, 100);
 MEMSLUICE_KNOB(cooling_scans, memsluice_cooling_scans, 1, 10000);
+MEMSLUICE_KNOB(batch_stall_us, memsluice_batch_stall_us, 10, 1000000);
+MEMSLUICE_KNOB(pool_mib, memsluice_pool_mib, 0, 65536);
 MEMSLUICE_KNOB(tier_period_ms, memsluice_tier_period_ms, 10, 600000);
 MEMSLUICE_KNOB(fast_free_low_percent, memsluice_fast_free_low_percent, 0,
 	       memsluice_fast_free_high_percent);
@@ -63,6 +67,8 @@ static struct attribute *attributes[] = {
 	&scan_period_ms_attribute.attr,
 	&scan_cpu_percent_attribute.attr,
 	&cooling_scans_attribute.attr,
+	&batch_stall_us_attribute.attr,
+	&pool_mib_attribute.attr,
 	&tier_period_ms_attribute.attr,
 	&fast_free_low_percent_attribute.attr,
 	&fast_free_high_percent_attribute.attr,

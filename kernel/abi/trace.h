@@ -29,6 +29,65 @@ TRACE_EVENT(memsluice_move,
 		  __entry->moved_pages, __entry->refused_pages)
 );
 
+/* The phases of a batch; each event comes when its phase has ended. */
+TRACE_EVENT(memsluice_batch_unmapped,
+	TP_PROTO(int target_node, unsigned int folios, u64 bytes, unsigned int flushes),
+	TP_ARGS(target_node, folios, bytes, flushes),
+	TP_STRUCT__entry(
+		__field(int, target_node)
+		__field(unsigned int, folios)
+		__field(u64, bytes)
+		__field(unsigned int, flushes)
+	),
+	TP_fast_assign(
+		__entry->target_node = target_node;
+		__entry->folios = folios;
+		__entry->bytes = bytes;
+		__entry->flushes = flushes;
+	),
+	TP_printk("target_node=%d folios=%u bytes=%llu flushes=%u", __entry->target_node,
+		  __entry->folios, __entry->bytes, __entry->flushes)
+);
+
+TRACE_EVENT(memsluice_batch_copied,
+	TP_PROTO(const char *engine, unsigned int folios, u64 bytes, unsigned int fell_back,
+		 unsigned int failed),
+	TP_ARGS(engine, folios, bytes, fell_back, failed),
+	TP_STRUCT__entry(
+		__array(char, engine, 16)
+		__field(unsigned int, folios)
+		__field(u64, bytes)
+		__field(unsigned int, fell_back)
+		__field(unsigned int, failed)
+	),
+	TP_fast_assign(
+		strscpy(__entry->engine, engine, sizeof(__entry->engine));
+		__entry->folios = folios;
+		__entry->bytes = bytes;
+		__entry->fell_back = fell_back;
+		__entry->failed = failed;
+	),
+	TP_printk("engine=%s folios=%u bytes=%llu fell_back=%u failed=%u", __entry->engine,
+		  __entry->folios, __entry->bytes, __entry->fell_back, __entry->failed)
+);
+
+TRACE_EVENT(memsluice_batch_mapped,
+	TP_PROTO(int target_node, unsigned int folios, u64 bytes),
+	TP_ARGS(target_node, folios, bytes),
+	TP_STRUCT__entry(
+		__field(int, target_node)
+		__field(unsigned int, folios)
+		__field(u64, bytes)
+	),
+	TP_fast_assign(
+		__entry->target_node = target_node;
+		__entry->folios = folios;
+		__entry->bytes = bytes;
+	),
+	TP_printk("target_node=%d folios=%u bytes=%llu", __entry->target_node, __entry->folios,
+		  __entry->bytes)
+);
+
 TRACE_EVENT(memsluice_request_begin,
 	TP_PROTO(u64 id, int kind, int target_node),
 	TP_ARGS(id, kind, target_node),

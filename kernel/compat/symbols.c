@@ -21,7 +21,10 @@
 	}
 MEMSLUICE_SYMBOLS(MEMSLUICE_DEFINE)
 
-#define MEMSLUICE_ROW(features_, ret, name_, args, fail)                                           \
+/* Through a second macro, so that what stands for a type is replaced before it becomes text. */
+#define MEMSLUICE_ROW(features, ret, name, args, fail)                                             \
+	MEMSLUICE_EXPANDED_ROW(features, ret, name, args)
+#define MEMSLUICE_EXPANDED_ROW(features_, ret, name_, args)                                        \
 	{                                                                                          \
 		.name = #name_,                                                                    \
 		.declared = #ret #args,                                                            \

@@ -6,6 +6,7 @@
 #include <linux/mm.h>
 #include <linux/numa.h>
 #include <linux/pagewalk.h>
+#include <linux/rmap.h>
 #include <linux/static_call.h>
 
 #include "include/uapi/memsluice.h"
@@ -14,6 +15,19 @@
 #define MEMSLUICE_MOVE                                                                             \
 	(MEMSLUICE_FEATURE_MIGRATE | MEMSLUICE_FEATURE_MIGRATE_TENANT | MEMSLUICE_FEATURE_TIERING)
 #define MEMSLUICE_WALK (MEMSLUICE_SCAN | MEMSLUICE_FEATURE_MIGRATE)
+
+#define MEMSLUICE_BATCH MEMSLUICE_FEATURE_MIGRATE_BATCH
+
+#ifdef MEMSLUICE_HAVE_REMOVE_MIGRATION_PTES_TTU
+#define MEMSLUICE_REMOVE_FLAGS enum ttu_flags
+#else
+#define MEMSLUICE_REMOVE_FLAGS int
+#endif
+#ifdef MEMSLUICE_HAVE_FOLIO_GET_ANON_VMA_CONST
+#define MEMSLUICE_ANON_VMA_FOLIO const struct folio
+#else
+#define MEMSLUICE_ANON_VMA_FOLIO struct folio
+#endif
 
 /*
  * Every function of the kernel that is called here and not exported:
@@ -32,6 +46,16 @@
 	X(MEMSLUICE_MOVE, void, putback_movable_pages, (struct list_head * l), )                   \
 	X(MEMSLUICE_MOVE, bool, folio_isolate_lru, (struct folio * folio), false)                  \
 	X(MEMSLUICE_MOVE, void, lru_add_drain_all, (void), )                                       \
+	X(MEMSLUICE_BATCH, void, try_to_migrate, (struct folio * folio, enum ttu_flags flags), )   \
+	X(MEMSLUICE_BATCH, void, try_to_unmap_flush, (void), )                                     \
+	X(MEMSLUICE_BATCH, void, remove_migration_ptes,                                            \
+	  (struct folio * src, struct folio * dst, MEMSLUICE_REMOVE_FLAGS flags), )                \
+	X(MEMSLUICE_BATCH, struct anon_vma *, folio_get_anon_vma,                                  \
+	  (MEMSLUICE_ANON_VMA_FOLIO * folio), NULL)                                                \
+	X(MEMSLUICE_BATCH, void, __put_anon_vma, (struct anon_vma * anon_vma), )                   \
+	X(MEMSLUICE_BATCH, void, deferred_split_folio,                                             \
+	  (struct folio * folio, bool partially_mapped), )                                         \
+	X(MEMSLUICE_BATCH, void, lru_add_drain, (void), )                                          \
 	X(MEMSLUICE_WALK, int, walk_page_range,                                                    \
 	  (struct mm_struct * mm, unsigned long start, unsigned long end,                          \
 	   const struct mm_walk_ops *ops, void *private),                                          \

@@ -12,8 +12,8 @@
 #include "kernel/abi/trace.h"
 #include "kernel/migrate/collect.h"
 
-/* One round of isolating and moving: what migrate_pages() itself takes in one batch. */
-#define BATCH_PAGES HPAGE_PMD_NR
+/* Addresses whose pages are isolated in one round. */
+#define ADDRESSES_AT_ONCE 512
 /* Requests that have ended and are still shown. */
 #define ENDED_MAX 32
 
@@ -110,9 +110,14 @@ static void account(struct memsluice_request *request, struct memsluice_counts *
 static void move_collected(struct memsluice_request *request, struct memsluice_collect *collect,
 			   struct xarray *refusals)
 {
+	struct memsluice_move_order order = {
+		.target_node = request->spec.target_node,
+		.why = MEMSLUICE_WHY_REQUEST,
+		.in_tree = request->spec.in_tree,
+	};
+
 	if (!list_empty(&collect->folios))
-		memsluice_move(&collect->folios, request->spec.target_node, MEMSLUICE_WHY_REQUEST,
-			       collect->counts, refusals);
+		memsluice_move(&collect->folios, &order, collect->counts, refusals);
 	collect->pages = 0;
 	account(request, collect->counts);
 	cond_resched();
@@ -184,14 +189,18 @@ static int refused_since(const struct memsluice_counts *before,
 	return -1;
 }
 
-/* Isolates the pages of addresses [from, to). Results that are known at once are written. */
-static int collect_addresses(struct memsluice_request *request, struct memsluice_collect *collect,
-			     s32 *results, unsigned long from, unsigned long to)
+/*
+ * Isolates the pages of addresses from @from on, as many as there is room for. Results that are
+ * known at once are written, one for each. Return: where to go on, or a negative errno.
+ */
+static long collect_addresses(struct memsluice_request *request, struct memsluice_collect *collect,
+			      s32 *results, unsigned long from)
 {
 	const struct memsluice_request_spec *spec = &request->spec;
+	unsigned long end = min(from + ADDRESSES_AT_ONCE, spec->count);
 	unsigned long i;
 
-	for (i = from; i < to; i++) {
+	for (i = from; i < end && collect->pages < collect->room_pages; i++) {
 		struct memsluice_counts before = *collect->counts;
 		unsigned long address = spec->addresses[i];
 		int why, err;
@@ -209,32 +218,41 @@ static int collect_addresses(struct memsluice_request *request, struct memsluice
 		if (why >= 0 && why != MEMSLUICE_REFUSED_BUSY)
 			results[i - from] = -1 - why;
 	}
-	return 0;
+	return i;
+}
+
+/* Return: how far it came, or a negative errno. */
+static long move_addresses(struct memsluice_request *request, struct memsluice_collect *collect,
+			   s32 *results, unsigned long from)
+{
+	const struct memsluice_request_spec *spec = &request->spec;
+	DEFINE_XARRAY(refusals);
+	unsigned long i;
+	long to;
+
+	if (!mmget_not_zero(spec->mm))
+		return -ESRCH;
+	to = collect_addresses(request, collect, results, from);
+	move_collected(request, collect, &refusals);
+	for (i = from; to > 0 && spec->results && i < to; i++)
+		spec->results[i] =
+			results[i - from] ?: outcome(request, spec->addresses[i], &refusals);
+	xa_destroy(&refusals);
+	mmput(spec->mm);
+	return to;
 }
 
 static int run_addresses(struct memsluice_request *request, struct memsluice_collect *collect)
 {
-	const struct memsluice_request_spec *spec = &request->spec;
-	s32 results[64];
-	unsigned long from, to, i;
-	DEFINE_XARRAY(refusals);
-	int err = 0;
+	s32 *results = kmalloc_array(ADDRESSES_AT_ONCE, sizeof(*results), GFP_KERNEL);
+	long at = 0;
 
-	for (from = 0; from < spec->count && !err; from = to) {
-		to = min(from + ARRAY_SIZE(results), spec->count);
-		if (should_stop(request))
-			return -EINTR;
-		if (!mmget_not_zero(spec->mm))
-			return -ESRCH;
-		err = collect_addresses(request, collect, results, from, to);
-		move_collected(request, collect, &refusals);
-		for (i = from; !err && spec->results && i < to; i++)
-			spec->results[i] = results[i - from] ?:
-						   outcome(request, spec->addresses[i], &refusals);
-		xa_destroy(&refusals);
-		mmput(spec->mm);
-	}
-	return err;
+	if (!results)
+		return -ENOMEM;
+	while (at >= 0 && at < request->spec.count)
+		at = should_stop(request) ? -EINTR : move_addresses(request, collect, results, at);
+	kfree(results);
+	return min(at, 0);
 }
 
 static int run_kind(struct memsluice_request *request)
@@ -244,7 +262,7 @@ static int run_kind(struct memsluice_request *request)
 		.target_node = request->spec.target_node,
 		.source_node = request->spec.source_node,
 		.shared = request->spec.all_mappings,
-		.room_pages = BATCH_PAGES,
+		.room_pages = memsluice_isolation_room(request->spec.source_node),
 		.folios = LIST_HEAD_INIT(collect.folios),
 		.counts = &counts,
 	};

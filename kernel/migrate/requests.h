@@ -16,6 +16,7 @@ struct cgroup;
 struct memsluice_request_spec {
 	enum memsluice_migrate_kind kind;
 	bool all_mappings;
+	bool in_tree; /* by the kernel's own migration only */
 	int source_node; /* TENANT_NODE */
 	int target_node;
 	struct mm_struct *mm; /* RANGE, ADDRESSES: mmgrab()ed */

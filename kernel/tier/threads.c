@@ -117,6 +117,7 @@ static bool is_wanted(struct folio *folio, void *owner)
 /* Collects those pages of the batch that are on one node, and moves them. */
 static void move_from(struct job *job, const struct batch *batch, int source, int target)
 {
+	struct memsluice_move_order order = { .target_node = target, .why = job->why };
 	struct memsluice_owner owner = { .tenant = job->tenant };
 	struct memsluice_collect collect = {
 		.target_node = target,
@@ -124,7 +125,7 @@ static void move_from(struct job *job, const struct batch *batch, int source, in
 		.shared = true,
 		.wanted = is_wanted,
 		.private = &owner,
-		.room_pages = BATCH_PAGES,
+		.room_pages = min(BATCH_PAGES, memsluice_isolation_room(source)),
 		.folios = LIST_HEAD_INIT(collect.folios),
 		.counts = &job->counts,
 	};
@@ -134,7 +135,7 @@ static void move_from(struct job *job, const struct batch *batch, int source, in
 		memsluice_collect_range(&collect, batch->space->mm, batch->address[i],
 					batch->address[i] + PAGE_SIZE);
 	if (!list_empty(&collect.folios))
-		memsluice_move(&collect.folios, target, job->why, &job->counts, NULL);
+		memsluice_move(&collect.folios, &order, &job->counts, NULL);
 }
 
 static void move_batch(struct job *job, const struct batch *batch)

@@ -122,8 +122,9 @@ TEST(Fuzz, IoctlsNeverHurtTheKernel) {
 
 TEST(Fuzz, FilesTakeAnyText) {
   std::mt19937_64 random(seed());
-  const char* knobs[] = {"scan_period_ms", "scan_cpu_percent",      "cooling_scans",
-                         "tier_period_ms", "fast_free_low_percent", "fast_free_high_percent"};
+  const char* knobs[] = {
+      "scan_period_ms", "scan_cpu_percent", "cooling_scans",         "batch_stall_us",
+      "pool_mib",       "tier_period_ms",   "fast_free_low_percent", "fast_free_high_percent"};
   std::vector<std::string> before;
   for (const char* knob : knobs)
     before.push_back(read_file(std::string("/sys/kernel/memsluice/") + knob));

@@ -154,6 +154,8 @@ TEST(Knobs, AreBoundedAndReadBack) {
       {"scan_period_ms", "250", {"9", "600001", "x", "-1"}},
       {"scan_cpu_percent", "7", {"0", "101", "", "5 6"}},
       {"cooling_scans", "3", {"0", "10001", "1.5", "0x10"}},
+      {"batch_stall_us", "100", {"9", "1000001", "1e3", " "}},
+      {"pool_mib", "0", {"65537", "-1", "1M", "0x1"}},
       {"tier_period_ms", "99", {"9", "600001", "+", "99999999999999999999"}},
       {"fast_free_low_percent", "1", {"4", "51", "-0x1", "nan"}},
       {"fast_free_high_percent", "4", {"1", "51", "4%", "four"}},

@@ -6,5 +6,6 @@
 #define min(a, b) min_t(__typeof__(a), a, b)
 #define max(a, b) ((a) > (b) ? (a) : (b))
 #define min3(a, b, c) min(min(a, b), c)
+#define clamp(value, low, high) min(max(value, low), high)
 
 #endif

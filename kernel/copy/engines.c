@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include "kernel/copy/engines.h"
+
+#include <linux/module.h>
+#include <linux/rwsem.h>
+#include <linux/string.h>
+
+#include "kernel/copy/cpu.h"
+
+static LIST_HEAD(engines); /* by rank, highest first; without `cpu` */
+static DECLARE_RWSEM(engines_lock); /* held for reading by whoever copies */
+
+int memsluice_copy_engine_register(struct memsluice_copy_engine *engine)
+{
+	struct memsluice_copy_engine *at;
+	int err = 0;
+
+	if (!engine->name || !engine->owner || !engine->copy || engine->rank < 1)
+		return -EINVAL;
+	if (!strcmp(engine->name, memsluice_copy_cpu.name))
+		return -EEXIST;
+	down_write(&engines_lock);
+	list_for_each_entry(at, &engines, link) {
+		if (!strcmp(at->name, engine->name) || at->rank == engine->rank)
+			err = -EEXIST;
+	}
+	if (!err) {
+		list_for_each_entry(at, &engines, link) {
+			if (at->rank < engine->rank)
+				break;
+		}
+		list_add_tail(&engine->link, &at->link);
+	}
+	up_write(&engines_lock);
+	if (!err)
+		pr_info("copy engine %s: registered, rank %d\n", engine->name, engine->rank);
+	return err;
+}
+EXPORT_SYMBOL_GPL(memsluice_copy_engine_register);
+
+void memsluice_copy_engine_unregister(struct memsluice_copy_engine *engine)
+{
+	down_write(&engines_lock);
+	list_del(&engine->link);
+	up_write(&engines_lock);
+	pr_info("copy engine %s: gone\n", engine->name);
+}
+EXPORT_SYMBOL_GPL(memsluice_copy_engine_unregister);
+
+const struct memsluice_copy_engine *memsluice_copy_begin(void)
+{
+	down_read(&engines_lock);
+	return list_first_entry_or_null(&engines, struct memsluice_copy_engine, link) ?:
+		       &memsluice_copy_cpu;
+}
+
+void memsluice_copy_end(void)
+{
+	up_read(&engines_lock);
+}
+
+struct memsluice_copy_outcome memsluice_copy(const struct memsluice_copy_engine *engine,
+					     struct memsluice_copy *copies, unsigned int count)
+{
+	struct memsluice_copy_outcome outcome = {};
+	unsigned int i;
+
+	engine->copy(copies, count);
+	for (i = 0; i < count; i++) {
+		if (copies[i].error && engine != &memsluice_copy_cpu) {
+			memsluice_copy_cpu.copy(&copies[i], 1);
+			outcome.fell_back += !copies[i].error;
+		}
+		outcome.failed += !!copies[i].error;
+	}
+	return outcome;
+}

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "kernel/migrate/destinations.h"
+
+#include <linux/kthread.h>
+#include <linux/memory.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/shrinker.h>
+#include <linux/slab.h>
+
+#define IDLE_MS 1000 /* after that long without a request a pool halves */
+#define NODE_FRACTION 64
+
+/* The sizes that are kept; others are allocated when they are needed. */
+enum size_class {
+	BASE,
+	HUGE,
+	CLASSES
+};
+
+static const unsigned int orders[CLASSES] = { [BASE] = 0, [HUGE] = HPAGE_PMD_ORDER };
+
+struct pool {
+	spinlock_t lock; /* what follows */
+	struct list_head folios[CLASSES];
+	unsigned long count[CLASSES]; /* folios on the list */
+	unsigned long wanted[CLASSES]; /* folios that the thread keeps there */
+	unsigned long asked_at; /* jiffies of the last request */
+	bool closed; /* memory of the node is being taken away */
+	u64 hits, misses;
+};
+
+unsigned int memsluice_pool_mib = 32;
+
+static struct pool *pools; /* by node */
+static struct shrinker *shrinker;
+static struct task_struct *refiller;
+static DECLARE_WAIT_QUEUE_HEAD(refill_wait);
+static bool refill_asked;
+
+static int class_of(unsigned int order)
+{
+	int class;
+
+	for (class = 0; class < CLASSES; class ++) {
+		if (orders[class] == order)
+			return class;
+	}
+	return -1;
+}
+
+static unsigned long bound_pages(int nid)
+{
+	unsigned long pages = (unsigned long)READ_ONCE(memsluice_pool_mib) << (20 - PAGE_SHIFT);
+
+	return min(pages, node_present_pages(nid) / NODE_FRACTION);
+}
+
+static unsigned long pages_of(const unsigned long count[CLASSES])
+{
+	return (count[BASE] << orders[BASE]) + (count[HUGE] << orders[HUGE]);
+}
+
+static struct folio *take(struct pool *pool, int class)
+{
+	struct folio *folio;
+
+	lockdep_assert_held(&pool->lock);
+	folio = list_first_entry_or_null(&pool->folios[class], struct folio, lru);
+	if (folio) {
+		list_del(&folio->lru);
+		pool->count[class]--;
+	}
+	return folio;
+}
+
+static void add(struct pool *pool, int class, struct folio *folio)
+{
+	lockdep_assert_held(&pool->lock);
+	list_add(&folio->lru, &pool->folios[class]);
+	pool->count[class]++;
+}
+
+static bool is_poisoned(struct folio *folio)
+{
+	return folio_test_hwpoison(folio) ||
+	       (folio_test_large(folio) && folio_test_has_hwpoisoned(folio));
+}
+
+/* One folio of the pool, and one more that it shall hold. */
+static struct folio *ask(int nid, int class)
+{
+	struct pool *pool = &pools[nid];
+	struct folio *folio;
+	bool wake;
+
+	spin_lock(&pool->lock);
+	folio = take(pool, class);
+	pool->asked_at = jiffies;
+	if (folio)
+		pool->hits++;
+	else
+		pool->misses++;
+	if (pool->wanted[class] <= pool->count[class] + !!folio &&
+	    pages_of(pool->wanted) + (1UL << orders[class]) <= bound_pages(nid))
+		pool->wanted[class]++;
+	wake = pool->count[class] * 2 < pool->wanted[class] && !pool->closed;
+	spin_unlock(&pool->lock);
+	if (wake) {
+		WRITE_ONCE(refill_asked, true);
+		wake_up(&refill_wait);
+	}
+	return folio;
+}
+
+static struct folio *allocate(int nid, unsigned int order, gfp_t reclaim)
+{
+	gfp_t gfp = (GFP_HIGHUSER_MOVABLE & ~__GFP_RECLAIM) | __GFP_THISNODE | __GFP_NOWARN;
+
+	if (order)
+		gfp |= __GFP_COMP | __GFP_NOMEMALLOC | __GFP_NORETRY;
+	else
+		gfp |= reclaim;
+	return __folio_alloc(gfp, order, nid, NULL);
+}
+
+struct folio *memsluice_destination_get(int nid, unsigned int order, gfp_t reclaim)
+{
+	int class = class_of(order);
+	struct folio *folio = NULL;
+
+	while (class >= 0 && (folio = ask(nid, class)) && is_poisoned(folio))
+		folio_put(folio);
+	return folio ?: allocate(nid, order, reclaim);
+}
+
+void memsluice_destination_put(struct folio *folio)
+{
+	int class = class_of(folio_order(folio));
+	struct pool *pool = &pools[folio_nid(folio)];
+	bool kept = false;
+
+	if (class >= 0 && folio_ref_count(folio) == 1) {
+		spin_lock(&pool->lock);
+		kept = pool->count[class] < pool->wanted[class] && !pool->closed;
+		if (kept)
+			add(pool, class, folio);
+		spin_unlock(&pool->lock);
+	}
+	if (!kept)
+		folio_put(folio);
+}
+
+/* Frees what the pool holds above what it shall hold. Return: the pages that were freed. */
+static unsigned long trim(struct pool *pool)
+{
+	unsigned long freed = 0;
+	struct folio *folio;
+	int class;
+
+	for (class = 0; class < CLASSES; class ++) {
+		do {
+			spin_lock(&pool->lock);
+			folio = pool->count[class] > pool->wanted[class] ? take(pool, class) : NULL;
+			spin_unlock(&pool->lock);
+			if (folio) {
+				freed += folio_nr_pages(folio);
+				folio_put(folio);
+			}
+		} while (folio);
+	}
+	return freed;
+}
+
+/* Return: false when there is nothing to do, or no memory to do it with. */
+static bool refill_one(int nid, int class)
+{
+	struct pool *pool = &pools[nid];
+	struct folio *folio;
+	bool kept;
+
+	spin_lock(&pool->lock);
+	kept = pool->count[class] < pool->wanted[class] && !pool->closed;
+	spin_unlock(&pool->lock);
+	if (!kept)
+		return false;
+	/* What nobody waits for is worth no reclaim, and nothing below the watermarks. */
+	folio = allocate(nid, orders[class], 0);
+	if (!folio)
+		return false;
+	spin_lock(&pool->lock);
+	kept = pool->count[class] < pool->wanted[class] && !pool->closed;
+	if (kept)
+		add(pool, class, folio);
+	spin_unlock(&pool->lock);
+	if (!kept)
+		folio_put(folio);
+	return kept;
+}
+
+/* Halves a pool that nobody uses, or that is above a bound that was lowered. */
+static void shrink_idle(int nid)
+{
+	struct pool *pool = &pools[nid];
+	int class;
+
+	spin_lock(&pool->lock);
+	if (time_after(jiffies, pool->asked_at + msecs_to_jiffies(IDLE_MS)) ||
+	    pages_of(pool->wanted) > bound_pages(nid)) {
+		for (class = 0; class < CLASSES; class ++)
+			pool->wanted[class] /= 2;
+	}
+	spin_unlock(&pool->lock);
+	trim(pool);
+}
+
+static bool wants_something(struct pool *pool)
+{
+	bool wants;
+
+	spin_lock(&pool->lock);
+	wants = pages_of(pool->wanted) || pages_of(pool->count);
+	spin_unlock(&pool->lock);
+	return wants;
+}
+
+static int refill_thread(void *unused)
+{
+	bool active = false;
+	int nid, class;
+
+	/* Who waits for a destination goes first. */
+	set_user_nice(current, MAX_NICE);
+	while (!kthread_should_stop()) {
+		wait_event_idle_timeout(refill_wait,
+					READ_ONCE(refill_asked) || kthread_should_stop(),
+					active ? msecs_to_jiffies(IDLE_MS) : MAX_SCHEDULE_TIMEOUT);
+		WRITE_ONCE(refill_asked, false);
+		active = false;
+		for_each_online_node(nid) {
+			for (class = 0; class < CLASSES; class ++) {
+				while (!kthread_should_stop() && refill_one(nid, class))
+					cond_resched();
+			}
+			shrink_idle(nid);
+			active |= wants_something(&pools[nid]);
+		}
+	}
+	return 0;
+}
+
+static unsigned long shrink_count(struct shrinker *unused, struct shrink_control *control)
+{
+	return memsluice_pool_status(control->nid).pages ?: SHRINK_EMPTY;
+}
+
+static unsigned long shrink_scan(struct shrinker *unused, struct shrink_control *control)
+{
+	struct pool *pool = &pools[control->nid];
+	unsigned long left = control->nr_to_scan;
+	unsigned long pages, folios;
+	int class;
+
+	spin_lock(&pool->lock);
+	for (class = 0; class < CLASSES && left; class ++) {
+		pages = 1UL << orders[class];
+		folios = min(pool->count[class], DIV_ROUND_UP(left, pages));
+		/* What is taken away shall not come back at once. */
+		pool->wanted[class] = min(pool->wanted[class], pool->count[class] - folios);
+		left -= min(left, folios * pages);
+	}
+	spin_unlock(&pool->lock);
+	return trim(pool) ?: SHRINK_STOP;
+}
+
+/*
+ * A folio of a pool is on no list that offlining knows: it would wait for it for ever. One block is
+ * taken away at a time, under the lock of memory hot-plug.
+ */
+static int memory_changes(struct notifier_block *unused, unsigned long action, void *data)
+{
+	const struct memory_notify *memory = data;
+	struct pool *pool = &pools[pfn_to_nid(memory->start_pfn)];
+
+	spin_lock(&pool->lock);
+	if (action == MEM_GOING_OFFLINE) {
+		pool->closed = true;
+		memset(pool->wanted, 0, sizeof(pool->wanted));
+	} else if (action == MEM_CANCEL_OFFLINE || action == MEM_OFFLINE) {
+		pool->closed = false;
+	}
+	spin_unlock(&pool->lock);
+	if (action == MEM_GOING_OFFLINE)
+		trim(pool);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block memory_notifier = { .notifier_call = memory_changes };
+
+struct memsluice_pool_status memsluice_pool_status(int nid)
+{
+	struct memsluice_pool_status status;
+	struct pool *pool = &pools[nid];
+
+	spin_lock(&pool->lock);
+	status.pages = pages_of(pool->count);
+	status.hits = pool->hits;
+	status.misses = pool->misses;
+	spin_unlock(&pool->lock);
+	return status;
+}
+
+static void empty_all(void)
+{
+	int nid;
+
+	for (nid = 0; nid < nr_node_ids; nid++) {
+		memset(pools[nid].wanted, 0, sizeof(pools[nid].wanted));
+		trim(&pools[nid]);
+	}
+	kfree(pools);
+}
+
+static int start_shrinker(void)
+{
+	shrinker = shrinker_alloc(SHRINKER_NUMA_AWARE, "memsluice-pool");
+	if (!shrinker)
+		return -ENOMEM;
+	shrinker->count_objects = shrink_count;
+	shrinker->scan_objects = shrink_scan;
+	shrinker_register(shrinker);
+	return 0;
+}
+
+int memsluice_destinations_start(void)
+{
+	int nid, class, err;
+
+	pools = kcalloc(nr_node_ids, sizeof(*pools), GFP_KERNEL);
+	if (!pools)
+		return -ENOMEM;
+	for (nid = 0; nid < nr_node_ids; nid++) {
+		spin_lock_init(&pools[nid].lock);
+		for (class = 0; class < CLASSES; class ++)
+			INIT_LIST_HEAD(&pools[nid].folios[class]);
+	}
+	err = start_shrinker();
+	if (err)
+		goto free;
+	err = register_memory_notifier(&memory_notifier);
+	if (err)
+		goto free_shrinker;
+	refiller = kthread_run(refill_thread, NULL, "memsluice_pool");
+	if (!IS_ERR(refiller))
+		return 0;
+
+	err = PTR_ERR(refiller);
+	unregister_memory_notifier(&memory_notifier);
+free_shrinker:
+	shrinker_free(shrinker);
+free:
+	empty_all();
+	return err;
+}
+
+void memsluice_destinations_stop(void)
+{
+	kthread_stop(refiller);
+	unregister_memory_notifier(&memory_notifier);
+	shrinker_free(shrinker);
+	empty_all();
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef MEMSLUICE_MIGRATE_DESTINATIONS_H
+#define MEMSLUICE_MIGRATE_DESTINATIONS_H
+
+#include <linux/gfp_types.h>
+#include <linux/types.h>
+
+struct folio;
+
+/*
+ * Free folios of each node, base pages and huge ones, allocated (and so zeroed, where the kernel
+ * does that) ahead of time by a background thread. A pool grows with what is asked of it, up to a
+ * bound, and shrinks to nothing when nobody asks. Its folios are charged to no cgroup.
+ */
+
+/* Bound of each node's pool; never more than 1/64 of the node. 0: no pools. */
+extern unsigned int memsluice_pool_mib;
+
+/**
+ * memsluice_destination_get() - a folio to copy to
+ * @nid: the node, and no other
+ * @order: log2 of its base pages
+ * @reclaim: __GFP_RECLAIM bits that an allocation may use when the pool has none; huge and other
+ *	     large folios are never reclaimed for
+ *
+ * Return: the folio, with one reference; NULL.
+ */
+struct folio *memsluice_destination_get(int nid, unsigned int order, gfp_t reclaim);
+
+/* Takes back a folio that was not needed. */
+void memsluice_destination_put(struct folio *folio);
+
+struct memsluice_pool_status {
+	unsigned long pages; /* in the pool now */
+	u64 hits; /* folios that came from it */
+	u64 misses; /* that had to be allocated while somebody waited */
+};
+
+struct memsluice_pool_status memsluice_pool_status(int nid);
+
+int memsluice_destinations_start(void);
+void memsluice_destinations_stop(void);
+
+#endif
