@@ -42,7 +42,9 @@ class Kernel:
         """An ELF file, which QEMU starts by its PVH entry: no guest has to decompress it."""
         if self.source:
             return self.tree / "boot" / f"vmlinux-{self.version}"
-        packed = self.tree / "boot" / f"vmlinuz-{self.version}"
+        packed = self.modules / "vmlinuz"
+        if not packed.exists():  # Debian's older kernels
+            packed = self.tree / "boot" / f"vmlinuz-{self.version}"
         elf = BUILD / f"vmlinux-{self.version}"
         with locked("kernels"):
             if not elf.exists() or elf.stat().st_mtime < packed.stat().st_mtime:
@@ -53,9 +55,11 @@ class Kernel:
 
 
 DEFAULT = "6.12"
+BACKPORTS = "backports"  # the newest that Debian 13 offers: its version changes every few weeks
+PACKAGES = ("linux-image-amd64", "linux-headers-amd64")
 DEBIAN_KERNELS = {
-    kernel.name: kernel
-    for kernel in (Kernel(DEFAULT, "trixie", ("linux-image-amd64", "linux-headers-amd64")),)
+    DEFAULT: Kernel(DEFAULT, "trixie", PACKAGES),
+    BACKPORTS: Kernel(BACKPORTS, "trixie-backports", PACKAGES),
 }
 DEBUG_SOURCE_INSIDE = "/usr/src/linux-debug"  # where the private root sees it
 DEBUG = Kernel(

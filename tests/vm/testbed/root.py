@@ -5,6 +5,7 @@ Unpacked, never installed: a Debian 12 host is too old for this QEMU and for the
 build tools, and a host should not have to change for a test.
 """
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -29,40 +30,43 @@ TOOLS = {
 
 
 def ensure(update: bool = False) -> Path:
-    return make_tree(ROOT, (TOOLS, DEBIAN_KERNELS), _plan, _finish, update)
+    releases: dict[str, str] = {}  # by the kernel's name, as uname -r prints them
+
+    def plan() -> tuple[Apt, list[Package]]:
+        host.require_packages(["xz-utils", "zstd", "kmod"])
+        print("reading Debian's package lists", flush=True)
+        apt = Apt(RELEASE, (BACKPORTS,))
+        apt.update()
+        packages = [package for suite, names in TOOLS.items() for package in apt.plan(names, suite)]
+        for kernel in DEBIAN_KERNELS.values():
+            parts = _parts(kernel, apt)
+            releases[kernel.name] = _release(kernel, parts)
+            packages += parts
+        return apt, list(dict.fromkeys(packages))
+
+    def finish(root: Path, _packages: list[Package]) -> None:
+        for name, release in releases.items():
+            (root / f"kernel-{name}").write_text(release + "\n")
+            subprocess.run(["depmod", "-b", root, release], check=True)
+
+    return make_tree(ROOT, (TOOLS, DEBIAN_KERNELS), plan, finish, update)
 
 
-def _plan() -> tuple[Apt, list[Package]]:
-    host.require_packages(["xz-utils", "zstd", "kmod"])
-    print("reading Debian's package lists", flush=True)
-    apt = Apt(RELEASE, (BACKPORTS,))
-    apt.update()
-    packages = [package for suite, names in TOOLS.items() for package in apt.plan(names, suite)]
-    for kernel in DEBIAN_KERNELS.values():
-        closure = apt.plan(list(kernel.packages), kernel.suite)
-        # Only the kernel's own parts: the boot machinery of a real host is not needed.
-        packages += [package for package in closure if package.name.startswith("linux-")]
-    return apt, list(dict.fromkeys(packages))
+def _parts(kernel: Kernel, apt: Apt) -> list[Package]:
+    """What is named after its release: the boot machinery of a real host is not needed, and those
+    without a version are in one another's way when several kernels lie in one root."""
+    closure = apt.plan(list(kernel.packages), kernel.suite)
+    return [package for package in closure if re.match(r"linux-[a-z]+-\d", package.name)]
 
 
-def _finish(root: Path, packages: list[Package]) -> None:
-    for kernel in DEBIAN_KERNELS.values():
-        release = _release(kernel, packages)
-        (root / f"kernel-{kernel.name}").write_text(release + "\n")
-        subprocess.run(["depmod", "-b", root, release], check=True)
-
-
-def _release(kernel: Kernel, packages: list[Package]) -> str:
-    images = [
-        package.name.removeprefix("linux-image-")
-        for package in packages
-        if package.name.startswith(f"linux-image-{kernel.name}.")
-    ]
+def _release(kernel: Kernel, parts: list[Package]) -> str:
+    """Of the kernel on which linux-image-amd64 depends in the kernel's suite."""
+    images = [part.name for part in parts if re.match(r"linux-image-\d", part.name)]
     if len(images) != 1:
         raise TestbedError(
             f"kernel {kernel.name}: expected one linux-image package, found {images}"
         )
-    return images[0]
+    return images[0].removeprefix("linux-image-")
 
 
 # Mounts are the child's own, so they end with it. $1 is the root, then pairs, then "--".
