@@ -8,6 +8,12 @@
 
 #include "kernel/compat/symbols.h"
 
+#ifdef MEMSLUICE_HAVE_NEXT_DEMOTION_NODE_ALLOWED
+#define demotion_order(nid, allowed) memsluice_call(next_demotion_node)(nid, allowed)
+#else
+#define demotion_order(nid, allowed) memsluice_call(next_demotion_node)(nid)
+#endif
+
 bool memsluice_node_is_fast(int nid)
 {
 	if (memsluice_symbol_bound("node_is_toptier"))
@@ -48,8 +54,10 @@ int memsluice_demotion_target(int nid, const nodemask_t *allowed)
 	int target = NUMA_NO_NODE;
 
 	if (memsluice_symbol_bound("next_demotion_node"))
-		target = memsluice_call(next_demotion_node)(nid);
-	if (target != NUMA_NO_NODE && node_isset(target, *allowed))
+		target = demotion_order(nid, allowed);
+	/* Where no node of the order is allowed, some kernels name the nearest of all that are. */
+	if (target != NUMA_NO_NODE && node_isset(target, *allowed) &&
+	    !memsluice_node_is_fast(target))
 		return target;
 	return nearest(nid, false, allowed);
 }

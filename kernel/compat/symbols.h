@@ -28,6 +28,24 @@
 #else
 #define MEMSLUICE_ANON_VMA_FOLIO struct folio
 #endif
+#ifdef MEMSLUICE_HAVE_CLEAR_YOUNG_BOOL
+#define MEMSLUICE_YOUNG bool
+#else
+#define MEMSLUICE_YOUNG int
+#endif
+#ifdef MEMSLUICE_HAVE_NEXT_DEMOTION_NODE_ALLOWED
+#define MEMSLUICE_DEMOTION_PARAMETERS (int node, const nodemask_t *allowed)
+#else
+#define MEMSLUICE_DEMOTION_PARAMETERS (int node)
+#endif
+/* The function itself, or what an inline one calls. */
+#ifdef MEMSLUICE_HAVE_PTE_OFFSET_MAP_LOCK_INLINE
+#define MEMSLUICE_PTE_LOCK(X, ret, ...) X(MEMSLUICE_WALK, ret, __pte_offset_map_lock, __VA_ARGS__)
+#define memsluice_call_pte_lock memsluice_call(__pte_offset_map_lock)
+#else
+#define MEMSLUICE_PTE_LOCK(X, ret, ...) X(MEMSLUICE_WALK, ret, pte_offset_map_lock, __VA_ARGS__)
+#define memsluice_call_pte_lock memsluice_call(pte_offset_map_lock)
+#endif
 
 /*
  * Every function of the kernel that is called here and not exported:
@@ -60,8 +78,9 @@
 	  (struct mm_struct * mm, unsigned long start, unsigned long end,                          \
 	   const struct mm_walk_ops *ops, void *private),                                          \
 	  -ENOSYS)                                                                                 \
-	X(MEMSLUICE_WALK, pte_t *, __pte_offset_map_lock,                                          \
-	  (struct mm_struct * mm, pmd_t * pmd, unsigned long addr, spinlock_t **ptlp), NULL)       \
+	MEMSLUICE_PTE_LOCK(                                                                        \
+		X, pte_t *,                                                                        \
+		(struct mm_struct * mm, pmd_t * pmd, unsigned long addr, spinlock_t **ptlp), NULL) \
 	X(MEMSLUICE_WALK, struct folio *, vm_normal_folio,                                         \
 	  (struct vm_area_struct * vma, unsigned long addr, pte_t pte), NULL)                      \
 	X(MEMSLUICE_WALK, struct page *, vm_normal_page_pmd,                                       \
@@ -72,17 +91,17 @@
 	  -EPERM)                                                                                  \
 	X(MEMSLUICE_FEATURE_MIGRATE, struct task_struct *, pidfd_get_task,                         \
 	  (int pidfd, unsigned int *flags), ERR_PTR(-ENOSYS))                                      \
-	X(MEMSLUICE_SCAN, int, ptep_test_and_clear_young,                                          \
+	X(MEMSLUICE_SCAN, MEMSLUICE_YOUNG, ptep_test_and_clear_young,                              \
 	  (struct vm_area_struct * vma, unsigned long addr, pte_t *ptep), 0)                       \
-	X(MEMSLUICE_SCAN, int, pmdp_test_and_clear_young,                                          \
+	X(MEMSLUICE_SCAN, MEMSLUICE_YOUNG, pmdp_test_and_clear_young,                              \
 	  (struct vm_area_struct * vma, unsigned long addr, pmd_t *pmdp), 0)                       \
 	X(MEMSLUICE_SCAN, void, flush_tlb_mm_range,                                                \
 	  (struct mm_struct * mm, unsigned long start, unsigned long end,                          \
 	   unsigned int stride_shift, bool freed_tables), )                                        \
-	X(MEMSLUICE_FEATURE_HOTNESS_SECONDARY, int, __mmu_notifier_clear_young,                    \
+	X(MEMSLUICE_FEATURE_HOTNESS_SECONDARY, MEMSLUICE_YOUNG, __mmu_notifier_clear_young,        \
 	  (struct mm_struct * mm, unsigned long start, unsigned long end), 0)                      \
 	X(0, bool, node_is_toptier, (int node), false)                                             \
-	X(0, int, next_demotion_node, (int node), NUMA_NO_NODE)
+	X(0, int, next_demotion_node, MEMSLUICE_DEMOTION_PARAMETERS, NUMA_NO_NODE)
 
 #define MEMSLUICE_DECLARE(features, ret, name, args, fail)                                         \
 	ret memsluice_stub_##name args;                                                            \
@@ -100,7 +119,7 @@ MEMSLUICE_SYMBOLS(MEMSLUICE_DECLARE)
 static inline pte_t *memsluice_pte_lock(struct mm_struct *mm, pmd_t *pmd, unsigned long address,
 					spinlock_t **lock)
 {
-	pte_t *pte = memsluice_call(__pte_offset_map_lock)(mm, pmd, address, lock);
+	pte_t *pte = memsluice_call_pte_lock(mm, pmd, address, lock);
 
 	if (pte) {
 		/* For sparse: what the call has taken, and pte_unmap_unlock() gives back. */
