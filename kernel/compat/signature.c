@@ -9,6 +9,8 @@
 #include <linux/string.h>
 
 #define TYPE_DEPTH_MAX 16
+/* What every header has. Newer kernels declare a longer one, but may carry BTF without the rest. */
+#define HEADER_BYTES (offsetof(struct btf_header, str_len) + sizeof(u32))
 
 struct memsluice_btf {
 	const char *strings;
@@ -97,8 +99,8 @@ struct memsluice_btf *memsluice_btf_open(const void *data, size_t length_bytes)
 	u64 body_bytes;
 	long count;
 
-	if (length_bytes < sizeof(*header) || header->magic != BTF_MAGIC ||
-	    header->hdr_len < sizeof(*header) || header->hdr_len > length_bytes)
+	if (length_bytes < HEADER_BYTES || header->magic != BTF_MAGIC ||
+	    header->hdr_len < HEADER_BYTES || header->hdr_len > length_bytes)
 		return ERR_PTR(-EINVAL);
 	body_bytes = length_bytes - header->hdr_len;
 	if (header->type_off % sizeof(u32) || !header->str_len ||
