@@ -28,6 +28,11 @@
 #else
 #define MEMSLUICE_ANON_VMA_FOLIO struct folio
 #endif
+#ifdef MEMSLUICE_HAVE_MIGRATE_PAGES_REASON
+#define MEMSLUICE_REASON enum migrate_reason
+#else
+#define MEMSLUICE_REASON int
+#endif
 #ifdef MEMSLUICE_HAVE_CLEAR_YOUNG_BOOL
 #define MEMSLUICE_YOUNG bool
 #else
@@ -58,7 +63,7 @@
 #define MEMSLUICE_SYMBOLS(X)                                                                       \
 	X(MEMSLUICE_MOVE, int, migrate_pages,                                                      \
 	  (struct list_head * from, new_folio_t * get_new_folio, free_folio_t * put_new_folio,     \
-	   unsigned long private, enum migrate_mode mode, int reason,                              \
+	   unsigned long private, enum migrate_mode mode, MEMSLUICE_REASON reason,                 \
 	   unsigned int *ret_succeeded),                                                           \
 	  -ENOSYS)                                                                                 \
 	X(MEMSLUICE_MOVE, void, putback_movable_pages, (struct list_head * l), )                   \
