@@ -25,6 +25,7 @@ struct state {
 	struct anon_vma *anon_vma;
 	bool was_mapped;
 	bool was_mlocked;
+	bool may_be_split; /* on the list of huge pages whose unused parts may be freed */
 };
 
 struct batch {
@@ -98,11 +99,15 @@ static void plan(struct batch *batch, struct list_head *folios, const struct mem
 	}
 }
 
+static bool may_be_split(struct folio *folio)
+{
+	return folio_order(folio) > 1 && !data_race(list_empty(&folio->_deferred_list));
+}
+
 /* On its way to being split: moving it whole would undo that. */
 static bool is_partially_mapped(struct folio *folio)
 {
-	return folio_order(folio) > 1 && !data_race(list_empty(&folio->_deferred_list)) &&
-	       folio_test_partially_mapped(folio);
+	return may_be_split(folio) && folio_test_partially_mapped(folio);
 }
 
 /* The folio is locked: its mapping stays. */
@@ -121,7 +126,11 @@ static bool takes(struct folio *folio)
 /* Return: true when no page table maps the folio any more. */
 static bool unmap(struct batch *batch, struct folio *folio, struct state *state)
 {
-	*state = (struct state){ .was_mlocked = folio_test_mlocked(folio) };
+	*state = (struct state){
+		.was_mlocked = folio_test_mlocked(folio),
+		/* As of now: unmapping a large folio page by page puts it on that list, too. */
+		.may_be_split = may_be_split(folio),
+	};
 	/* None is found only for a folio that nobody maps any more. */
 	if (folio_test_anon(folio) && !folio_test_ksm(folio))
 		state->anon_vma = memsluice_call(folio_get_anon_vma)(folio);
@@ -227,19 +236,17 @@ static void drop_held(struct batch *batch)
 }
 
 /* Return: false when somebody has gained a reference since the copy began. */
-static bool replace(const struct memsluice_copy *copy)
+static bool replace(const struct memsluice_copy *copy, const struct state *state)
 {
 	struct folio *source = copy->source, *destination = copy->destination;
-	bool splits = folio_order(source) > 1 && !data_race(list_empty(&source->_deferred_list));
-	bool partially = splits && folio_test_partially_mapped(source);
 
 	if (folio_migrate_mapping(folio_mapping(source), destination, source, 0))
 		return false;
 	folio_migrate_flags(destination, source);
 	if (!folio_test_anon(source))
 		source->mapping = NULL;
-	if (splits)
-		memsluice_call(deferred_split_folio)(destination, partially);
+	if (state->may_be_split)
+		memsluice_call(deferred_split_folio)(destination, false);
 	return true;
 }
 
@@ -251,7 +258,7 @@ static void finish(struct batch *batch, const struct memsluice_copy *copy, struc
 		undo(batch, copy, state, MEMSLUICE_REFUSED_FAILED);
 		return;
 	}
-	if (!replace(copy)) {
+	if (!replace(copy, state)) {
 		undo(batch, copy, state, MEMSLUICE_REFUSED_PINNED);
 		return;
 	}

@@ -5,12 +5,23 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+from testbed.kernels import DEBIAN_KERNELS, DEFAULT
 from testbed.paths import RELEASE
 from testbed.vm import Vm
 
 pytestmark = pytest.mark.machine("two-tier")
+on_every_kernel = pytest.mark.kernels(*DEBIAN_KERNELS)
+on_the_default_kernel = pytest.mark.kernels(DEFAULT)
 PROGRAM = "tests/vm/module/module-test"
 MODULE = "/opt/memsluice/modules/memsluice.ko"
+# More than twenty seconds each. They run on one kernel, on others only if --kernel asks for it.
+SLOW = {
+    "Events.CompactionBalancingAndDamonMoveToo",
+    "Events.PagesAreDroppedInTheMiddle",
+    "Migrate.RefusesWhenTheTargetIsFull",
+    "PageKinds.PagesOfFilesCleanDirtyAndUnderWriteback",
+    "PageKinds.PagesOnTheirWayOutAndIn",
+}
 
 
 def _names() -> list[str]:
@@ -36,8 +47,10 @@ def module(vm: Vm) -> Iterator[Vm]:
     yield vm
 
 
-@pytest.mark.parametrize("name", _names())
-def test_module(module: Vm, name: str) -> None:
+NAMES = _names()
+
+
+def _run(module: Vm, name: str) -> None:
     result = module.run(
         [f"/opt/memsluice/release/{PROGRAM}", f"--gtest_filter={name}"], check=False, timeout=900
     )
@@ -45,6 +58,19 @@ def test_module(module: Vm, name: str) -> None:
     assert "[  PASSED  ] 1 test." in result.stdout
 
 
+@on_every_kernel
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in SLOW])
+def test_module(module: Vm, name: str) -> None:
+    _run(module, name)
+
+
+@on_the_default_kernel
+@pytest.mark.parametrize("name", [name for name in NAMES if name in SLOW])
+def test_module_for_long(module: Vm, name: str) -> None:
+    _run(module, name)
+
+
+@on_every_kernel
 def test_features_are_on(module: Vm) -> None:
     status = module.run("cat /proc/memsluice/status").stdout
     assert "features 0x7f\n" in status
@@ -53,6 +79,7 @@ def test_features_are_on(module: Vm) -> None:
     assert "node 0 fast" in status and "node 1 slow" in status
 
 
+@on_the_default_kernel
 def test_a_hundred_reloads_under_load(module: Vm) -> None:
     """Tenants, scans, migrations and cgroups go on while the module comes and goes."""
     module.run(
@@ -84,6 +111,7 @@ def test_a_hundred_reloads_under_load(module: Vm) -> None:
     )
 
 
+@on_every_kernel
 def test_a_module_in_use_stays(module: Vm) -> None:
     held = module.start("exec 3< /dev/memsluice; echo open; read line")
     assert module.agent.wait_for(lambda: "open" in held.stdout, 30)

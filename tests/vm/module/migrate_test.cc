@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -13,55 +12,12 @@
 #include <optional>
 #include <thread>
 
-#include "tests/vm/module/world.h"
+#include "tests/vm/module/requests.h"
 
 namespace memsluice::test {
 namespace {
 
-int open_pidfd(pid_t pid) {
-  return static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-}
-
-uint64_t refused(const memsluice_request_status& status) {
-  uint64_t sum = 0;
-  for (uint64_t pages : status.refused_pages) sum += pages;
-  return sum;
-}
-
-// Every page that was looked at has exactly one outcome.
-void expect_all_accounted(const memsluice_request_status& status) {
-  EXPECT_EQ(status.seen_pages, status.moved_pages + status.already_there_pages + refused(status));
-}
-
-class Migrate : public testing::Test {
- protected:
-  void TearDown() override {
-    EXPECT_TRUE(eventually([] { return isolated_pages() == 0; }, 20)) << isolated_pages();
-  }
-
-  int run(memsluice_migrate* migrate) {
-    migrate->pidfd = self_.get();
-    return device_ioctl(MEMSLUICE_IOC_MIGRATE, migrate);
-  }
-
-  // The descriptor of a request to move all pages to the fast node, which goes on meanwhile.
-  int start(const Pages& pages, memsluice_request_status* status) {
-    auto migrate = range_request(pages, kFast, status);
-    migrate.flags = MEMSLUICE_MIGRATE_ASYNC;
-    return run(&migrate);
-  }
-
-  Descriptor self_{open_pidfd(getpid())};
-};
-
-// The status of a request that has been started, when it has ended.
-memsluice_request_status ended(int fd) {
-  pollfd poll_fd = {fd, POLLIN, 0};
-  EXPECT_EQ(poll(&poll_fd, 1, 60000), 1);
-  auto status = sized<memsluice_request_status>();
-  EXPECT_EQ(ioctl_on(fd, MEMSLUICE_IOC_REQUEST_STATUS, &status), 0);
-  return status;
-}
+using Migrate = RequestTest;
 
 TEST_F(Migrate, MovesARangeOfBasePages) {
   Pages pages(8 << 20, kSlow);

@@ -247,6 +247,11 @@ void write_file(const std::string& path, const std::string& text) {
     fail("write " + text + " to " + path);
 }
 
+void touch(const std::string& path) {
+  Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  if (file.get() < 0) fail(path);
+}
+
 bool eventually(const std::function<bool()>& condition, int seconds) {
   auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   while (std::chrono::steady_clock::now() < end) {

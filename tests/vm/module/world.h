@@ -114,6 +114,7 @@ pid_t start_ready_child(const std::function<int(const std::function<void()>& rea
 
 std::string read_file(const std::string& path);
 void write_file(const std::string& path, const std::string& text);
+void touch(const std::string& path);
 
 // Polls until the condition holds; false when it never did.
 bool eventually(const std::function<bool()>& condition, int seconds = 240);

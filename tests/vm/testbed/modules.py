@@ -10,8 +10,9 @@ from .errors import TestbedError
 from .kernels import DEBUG_SOURCE_INSIDE, Kernel
 from .paths import MODULES, PROJECT, locked
 
-SOURCES = ("Kbuild", "kernel", "include")
+SOURCES = ("Kbuild", "kernel", "include", "tests/vm/engine")
 BUILT = ("*.o", "*.ko", "*.mod", "*.mod.c", ".*.cmd", "Module.symvers", "modules.order", ".tmp_*")
+TESTBED_INSIDE = "/usr/share/testbed"  # where the private root sees this folder
 
 
 def build(kernel: Kernel, directory: Path = PROJECT, arguments: tuple[str, ...] = ()) -> list[Path]:
@@ -45,13 +46,14 @@ def _copy_sources(directory: Path, copy: Path) -> None:
 
 def _make(kernel: Kernel, directory: Path, copy: Path, arguments: tuple[str, ...]) -> None:
     # Mounted where the sources lie, so that the compiler's messages name the real files.
-    mounts = {copy: str(directory)}
+    mounts = {copy: str(directory), Path(__file__).parent: TESTBED_INSIDE}
     if kernel.source:
         mounts[kernel.source] = build_tree = DEBUG_SOURCE_INSIDE
     else:
         build_tree = f"/lib/modules/{kernel.version}/build"
     command = ["make", "-j2", "-C", build_tree, f"M={directory}"]
     # The headers' vmlinux is only a BTF section, and the tool that adds a module's crashes on it.
-    command += ["CONFIG_DEBUG_INFO_BTF_MODULES=", *arguments]
+    command += ["CONFIG_DEBUG_INFO_BTF_MODULES=", "MEMSLUICE_TEST_ENGINE=1"]
+    command += [f"CF=-include {TESTBED_INSIDE}/sparse.h", *arguments]
     if root.run(command, mounts).returncode:
         raise TestbedError(f"{directory}: the modules do not build for kernel {kernel.version}")

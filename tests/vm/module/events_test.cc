@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: GPL-2.0
+// What can happen to pages while they are moved: nothing is lost, nothing is torn.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "tests/vm/module/life.h"
+#include "tests/vm/module/requests.h"
+
+namespace memsluice::test {
+namespace {
+
+constexpr size_t kMib = size_t{1} << 20;
+constexpr uint32_t kAll = MEMSLUICE_MIGRATE_ALL_MAPPINGS;
+const char kEngine[] = "/sys/module/memsluice_test_engine/parameters/";
+
+using Events = RequestTest;
+
+TEST_F(Events, PagesAreDroppedInTheMiddle) {
+  Pages pages(8 * kMib, kSlow);
+  Pages kept(8 * kMib, kSlow, Pages::Huge::kNever, 2);
+  Life life(kept.data(), kept.bytes());
+  {
+    Meanwhile drop([&] {
+      madvise(pages.data(), pages.bytes(), MADV_DONTNEED);
+      for (size_t at = 0; at < pages.bytes(); at += kPageBytes) {
+        if (pages.data()[at] || pages.data()[at + kPageBytes - 1]) ADD_FAILURE() << "not zero";
+        pages.data()[at] = 1;
+        pages.data()[at + kPageBytes - 1] = 1;
+      }
+    });
+    for (int round = 0; round < 8; round++) {
+      move(pages.data(), pages.bytes(), round % 2 ? kSlow : kFast);
+      move(kept.data(), kept.bytes(), round % 2 ? kSlow : kFast);
+    }
+  }
+  EXPECT_TRUE(life.intact());
+}
+
+TEST_F(Events, MappingsMoveAndGoInTheMiddle) {
+  constexpr size_t kBytes = 2 * kMib;
+  auto* home = static_cast<char*>(
+      mmap(nullptr, 4 * kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  ASSERT_NE(static_cast<void*>(home), MAP_FAILED);
+  uint64_t torn = 0;
+  {
+    Meanwhile remap([&, number = uint8_t{0}]() mutable {
+      number++;
+      void* first = mmap(home, kBytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+      std::memset(first, number, kBytes);
+      auto* moved = static_cast<char*>(
+          mremap(first, kBytes, kBytes, MREMAP_MAYMOVE | MREMAP_FIXED, home + 2 * kBytes));
+      for (size_t at = 0; at < kBytes; at++) torn += static_cast<uint8_t>(moved[at]) != number;
+      munmap(moved, kBytes);
+    });
+    for (int round = 0; round < 12 || remap.times() < 4; round++)
+      move(home, 4 * kBytes, round % 2 ? kFast : kSlow);
+  }
+  EXPECT_EQ(torn, 0U);
+  munmap(home, 4 * kBytes);
+}
+
+TEST_F(Events, ChildrenAreForkedInTheMiddle) {
+  Pages pages(8 * kMib, kSlow);
+  uint64_t bad = 0;
+  {
+    Meanwhile fork_often([&] { bad += in_child([&] { return pages.intact() ? 0 : 1; }) != 0; });
+    for (int round = 0; round < 10 || fork_often.times() < 3; round++)
+      move(pages.data(), pages.bytes(), round % 2 ? kSlow : kFast, kAll);
+  }
+  EXPECT_EQ(bad, 0U);
+  EXPECT_TRUE(pages.intact());
+}
+
+TEST_F(Events, HugePagesSplitAndCollapseInTheMiddle) {
+  Pages pages(4 * kHugeBytes, kSlow, Pages::Huge::kAlways);
+  Life life(pages.data(), pages.bytes());
+  {
+    Meanwhile change([&] {
+      // Another protection for a part splits the mapping; then both are made one again.
+      mprotect(pages.data() + kHugeBytes / 2, kPageBytes, PROT_READ | PROT_WRITE | PROT_EXEC);
+      madvise(pages.data(), pages.bytes(), MADV_COLD);
+      mprotect(pages.data() + kHugeBytes / 2, kPageBytes, PROT_READ | PROT_WRITE);
+      madvise(pages.data(), pages.bytes(), 25 /* MADV_COLLAPSE */);
+    });
+    for (int round = 0; round < 12 || change.times() < 2; round++)
+      move(pages.data(), pages.bytes(), round % 2 ? kSlow : kFast);
+  }
+  EXPECT_TRUE(life.intact());
+}
+
+TEST_F(Events, TwoRequestsWantTheSamePages) {
+  Pages pages(8 * kMib, kSlow);
+  Life life(pages.data(), pages.bytes());
+  {
+    Meanwhile other([&] { move(pages.data(), pages.bytes(), kSlow); });
+    for (int round = 0; round < 10; round++) move(pages.data(), pages.bytes(), kFast);
+  }
+  EXPECT_EQ(pages.count_on(kFast) + pages.count_on(kSlow), pages.bytes() / kPageBytes);
+  EXPECT_TRUE(life.intact());
+}
+
+TEST_F(Events, MemoryIsWrittenFromOutside) {
+  Pages pages(4 * kMib, kSlow);
+  Descriptor memory(open("/proc/self/mem", O_RDWR | O_CLOEXEC));
+  std::vector<char> buffer(pages.bytes());
+  uint64_t bad = 0, number = 0;
+  {
+    Meanwhile write_over([&] {
+      number++;
+      std::memset(buffer.data(), static_cast<int>(number), buffer.size());
+      iovec here = {buffer.data(), buffer.size()}, there = {pages.data(), pages.bytes()};
+      const auto all = static_cast<ssize_t>(buffer.size());
+      const auto at = static_cast<off_t>(pages.address());
+      if (number % 2)
+        bad += process_vm_writev(getpid(), &here, 1, &there, 1, 0) != all;
+      else
+        bad += pwrite(memory.get(), buffer.data(), buffer.size(), at) != all;
+      bad += std::memcmp(pages.data(), buffer.data(), buffer.size()) != 0;
+    });
+    for (int round = 0; round < 10 || write_over.times() < 4; round++)
+      move(pages.data(), pages.bytes(), round % 2 ? kSlow : kFast);
+  }
+  EXPECT_EQ(bad, 0U);
+}
+
+TEST_F(Events, ATracerPokes) {
+  Pages pages(kMib, kSlow);
+  pid_t child = start_child([&] {
+    ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    raise(SIGSTOP);
+    return 0;
+  });
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  Descriptor pidfd(open_pidfd(child));
+  uint64_t bad = 0;
+  bool stop = false;
+  std::thread mover([&] {
+    for (int round = 0; !stop; round++) {
+      auto status = sized<memsluice_request_status>();
+      auto migrate = range_request(pages, round % 2 ? kSlow : kFast, &status);
+      migrate.flags = kAll;
+      migrate.pidfd = pidfd.get();
+      EXPECT_EQ(device_ioctl(MEMSLUICE_IOC_MIGRATE, &migrate), 0);
+    }
+  });
+  for (long value = 1; value <= 2000; value++) {
+    char* at = pages.data() + value % 256 * kPageBytes;
+    ptrace(PTRACE_POKEDATA, child, at, value);
+    bad += ptrace(PTRACE_PEEKDATA, child, at, nullptr) != value;
+  }
+  stop = true;
+  mover.join();
+  EXPECT_EQ(bad, 0U);
+  EXPECT_TRUE(pages.intact());  // ours: the child has its own copies
+  kill(child, SIGKILL);
+  wait_child(child);
+}
+
+TEST_F(Events, TheCpusetChangesInTheMiddle) {
+  Cgroup cgroup("cpuset-events");
+  pid_t child = start_ready_child([&](auto ready) {
+    cgroup.enter(getpid());
+    Pages pages(16 * kMib, kSlow);
+    Life life(pages.data(), pages.bytes());
+    ready();
+    while (access("/tmp/cpuset-done", F_OK)) usleep(20000);
+    return life.intact() ? 0 : 1;
+  });
+  Descriptor pidfd(open_pidfd(child));
+  {
+    Meanwhile change(
+        [&, fast = false]() mutable { cgroup.write("cpuset.mems", (fast = !fast) ? "0" : "0-1"); });
+    for (int round = 0; round < 10; round++) {
+      auto status = sized<memsluice_request_status>();
+      auto migrate = sized<memsluice_migrate>();
+      migrate.kind = MEMSLUICE_MIGRATE_RANGE;
+      migrate.pidfd = pidfd.get();
+      migrate.source_node = -1;
+      migrate.target_node = round % 2 ? kSlow : kFast;
+      migrate.length = uint64_t{1} << 47;
+      migrate.status = reinterpret_cast<uint64_t>(&status);
+      // Refused as a whole where the cpuset forbids the target at that moment.
+      int error = device_ioctl(MEMSLUICE_IOC_MIGRATE, &migrate);
+      EXPECT_TRUE(!error || error == -EACCES) << error;
+    }
+  }
+  touch("/tmp/cpuset-done");
+  EXPECT_EQ(wait_child(child), 0);
+  unlink("/tmp/cpuset-done");
+}
+
+TEST_F(Events, CompactionBalancingAndDamonMoveToo) {
+  Pages pages(16 * kMib, kSlow);
+  Pages huge(4 * kHugeBytes, kSlow, Pages::Huge::kAlways, 3);
+  Life life(pages.data(), pages.bytes());
+  const auto balancing = read_file("/proc/sys/kernel/numa_balancing");
+  write_file("/proc/sys/kernel/numa_balancing", "3");
+  {
+    Meanwhile compact([] {
+      write_file("/proc/sys/vm/compact_memory", "1");
+      usleep(1000);
+    });
+    for (int round = 0; round < 10; round++) {
+      move(pages.data(), pages.bytes(), round % 2 ? kSlow : kFast);
+      move(huge.data(), huge.bytes(), round % 2 ? kSlow : kFast);
+    }
+  }
+  write_file("/proc/sys/kernel/numa_balancing", balancing);
+  EXPECT_TRUE(life.intact());
+  EXPECT_TRUE(huge.intact());
+}
+
+// The blocks of a node, those last that hold the kernel's own boot data.
+std::vector<std::string> memory_blocks(int node) {
+  const std::string folder = "/sys/devices/system/node/node" + std::to_string(node);
+  std::vector<std::string> blocks;
+  DIR* directory = opendir(folder.c_str());
+  while (dirent* entry = readdir(directory))
+    if (std::strncmp(entry->d_name, "memory", 6) == 0 && std::isdigit(entry->d_name[6]))
+      blocks.push_back(folder + "/" + entry->d_name + "/state");
+  closedir(directory);
+  std::sort(blocks.begin(), blocks.end());
+  return blocks;
+}
+
+// Takes away and gives back what it can of a node's memory. Return: how many blocks that were.
+int cycle_memory(int node) {
+  int cycled = 0;
+  for (const std::string& state : memory_blocks(node)) {
+    Descriptor file(open(state.c_str(), O_RDWR | O_CLOEXEC));
+    if (pwrite(file.get(), "offline", 7, 0) != 7) continue;  // something unmovable is there
+    cycled++;
+    EXPECT_EQ(pwrite(file.get(), "online_movable", 14, 0), 14) << state;
+    if (cycled == 3) break;
+  }
+  return cycled;
+}
+
+TEST_F(Events, MemoryOfEitherSideIsTakenAway) {
+  // With pools that are full: they must let go.
+  Pages pages(32 * kMib, kSlow);
+  Life life(pages.data(), pages.bytes());
+  int cycled = 0;
+  {
+    Meanwhile moves([&] {
+      move(pages.data(), pages.bytes(), kFast);
+      move(pages.data(), pages.bytes(), kSlow);
+    });
+    for (int round = 0; round < 2 || moves.times() < 2; round++)
+      cycled += cycle_memory(kSlow) + cycle_memory(kFast);
+  }
+  EXPECT_GT(cycled, 0);
+  EXPECT_TRUE(life.intact());
+}
+
+TEST_F(Events, CpusGoAndComeInTheMiddle) {
+  Pages pages(8 * kMib, kSlow);
+  Life life(pages.data(), pages.bytes());
+  {
+    Meanwhile hotplug([] {
+      write_file("/sys/devices/system/cpu/cpu1/online", "0");
+      write_file("/sys/devices/system/cpu/cpu1/online", "1");
+    });
+    for (int round = 0; round < 10 || hotplug.times() < 2; round++)
+      move(pages.data(), pages.bytes(), round % 2 ? kSlow : kFast);
+  }
+  EXPECT_TRUE(life.intact());
+}
+
+TEST_F(Events, AFrozenProcessIsMovedAndThaws) {
+  Cgroup cgroup("frozen");
+  pid_t child = start_ready_child([&](auto ready) {
+    cgroup.enter(getpid());
+    Pages pages(8 * kMib, kSlow);
+    Life life(pages.data(), pages.bytes());
+    ready();
+    while (access("/tmp/frozen-done", F_OK)) usleep(20000);
+    return life.intact() ? 0 : 1;
+  });
+  Descriptor pidfd(open_pidfd(child));
+  {
+    Meanwhile freeze([&, frozen = false]() mutable {
+      cgroup.write("cgroup.freeze", (frozen = !frozen) ? "1" : "0");
+      usleep(5000);
+    });
+    for (int round = 0; round < 10; round++) {
+      auto status = sized<memsluice_request_status>();
+      auto migrate = sized<memsluice_migrate>();
+      migrate.kind = MEMSLUICE_MIGRATE_RANGE;
+      migrate.pidfd = pidfd.get();
+      migrate.source_node = -1;
+      migrate.target_node = round % 2 ? kSlow : kFast;
+      migrate.length = uint64_t{1} << 47;
+      migrate.status = reinterpret_cast<uint64_t>(&status);
+      EXPECT_EQ(device_ioctl(MEMSLUICE_IOC_MIGRATE, &migrate), 0);
+      EXPECT_GT(status.moved_pages, 0U);
+    }
+  }
+  cgroup.write("cgroup.freeze", "0");
+  touch("/tmp/frozen-done");
+  EXPECT_EQ(wait_child(child), 0);
+  unlink("/tmp/frozen-done");
+}
+
+TEST_F(Events, RealTimeWritersWaitAndGoOn) {
+  Pages pages(4 * kMib, kSlow);
+  pid_t child = start_ready_child([&](auto ready) {
+    sched_param priority = {.sched_priority = 50};
+    if (sched_setscheduler(0, SCHED_RR, &priority)) return 2;
+    Pages own(4 * kMib, kSlow);
+    Life life(own.data(), own.bytes());
+    ready();
+    for (int i = 0; i < 200; i++) usleep(10000);
+    return life.intact() ? 0 : 1;
+  });
+  Descriptor pidfd(open_pidfd(child));
+  bool gone = false;
+  for (int round = 0; !gone; round++) {
+    auto status = sized<memsluice_request_status>();
+    auto migrate = sized<memsluice_migrate>();
+    migrate.kind = MEMSLUICE_MIGRATE_RANGE;
+    migrate.pidfd = pidfd.get();
+    migrate.source_node = -1;
+    migrate.target_node = round % 2 ? kSlow : kFast;
+    migrate.length = uint64_t{1} << 47;
+    migrate.status = reinterpret_cast<uint64_t>(&status);
+    gone = device_ioctl(MEMSLUICE_IOC_MIGRATE, &migrate) == -ESRCH || status.seen_pages == 0;
+  }
+  EXPECT_EQ(wait_child(child), 0);
+}
+
+TEST_F(Events, ARequestIsPassedOnAndOutlivesWhoBeganIt) {
+  Pages pages(32 * kMib, kSlow);
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends), 0);
+  Descriptor here(ends[0]), there(ends[1]);
+  pid_t child = start_child([&] {
+    memsluice_request_status status;
+    auto migrate = range_request(pages, kFast, &status);
+    migrate.flags = MEMSLUICE_MIGRATE_ASYNC | kAll;
+    migrate.pidfd = self_.get();
+    int fd = device_ioctl(MEMSLUICE_IOC_MIGRATE, &migrate);
+    if (fd < 0) return 1;
+    char byte = 0, control[CMSG_SPACE(sizeof(int))] = {};
+    iovec vector = {&byte, 1};
+    msghdr message = {};
+    message.msg_iov = &vector;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
+    return sendmsg(there.get(), &message, 0) == 1 ? 0 : 2;
+  });
+  char byte, control[CMSG_SPACE(sizeof(int))] = {};
+  iovec vector = {&byte, 1};
+  msghdr message = {};
+  message.msg_iov = &vector;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  ASSERT_EQ(recvmsg(here.get(), &message, MSG_CMSG_CLOEXEC), 1);
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
+  Descriptor request(fd);
+  EXPECT_EQ(wait_child(child), 0);
+  EXPECT_EQ(ended(request.get()).state, MEMSLUICE_REQUEST_DONE);
+  EXPECT_TRUE(pages.intact());
+}
+
+uint64_t migration_count(const std::string& name) {
+  auto text = read_file("/proc/memsluice/migration");
+  auto at = text.find("\n" + name + " ");
+  return at == std::string::npos ? 0 : std::stoull(text.substr(at + name.size() + 2));
+}
+
+// The engine that fails on purpose, while it is loaded.
+class TestEngine {
+ public:
+  TestEngine() {
+    Descriptor file(open("/opt/memsluice/modules/memsluice_test_engine.ko", O_RDONLY | O_CLOEXEC));
+    EXPECT_EQ(syscall(SYS_finit_module, file.get(), "", 0), 0) << std::strerror(errno);
+  }
+  ~TestEngine() {
+    EXPECT_EQ(syscall(SYS_delete_module, "memsluice_test_engine", 0), 0) << std::strerror(errno);
+  }
+  TestEngine(const TestEngine&) = delete;
+  TestEngine& operator=(const TestEngine&) = delete;
+  static void set(const std::string& name, const std::string& value) {
+    write_file(kEngine + name, value);
+  }
+  static uint64_t get(const std::string& name) { return std::stoull(read_file(kEngine + name)); }
+};
+
+TEST_F(Events, WhatAnEngineFailsTheCpuCopies) {
+  TestEngine engine;
+  TestEngine::set("fail_every", "3");
+  Pages pages(4 * kMib, kSlow);
+  Pages huge(4 * kHugeBytes, kSlow, Pages::Huge::kAlways, 2);
+  const uint64_t before = migration_count("fell_back_folios");
+  Life life(pages.data(), pages.bytes());
+  for (int node : {kFast, kSlow, kFast}) {
+    EXPECT_EQ(refused(move(pages.data(), pages.bytes(), node)), 0U);
+    EXPECT_EQ(refused(move(huge.data(), huge.bytes(), node)), 0U);
+  }
+  EXPECT_TRUE(life.intact());
+  EXPECT_TRUE(huge.intact());
+  EXPECT_GE(migration_count("fell_back_folios"), before + 3 * 1024 / 3);
+  EXPECT_GT(TestEngine::get("largest"), 1U);  // batches, not single folios
+}
+
+TEST_F(Events, AMappingThatFailsAfterTheCopyLeavesThePageWhole) {
+  TestEngine engine;
+  TestEngine::set("hold_every", "16");
+  Pages pages(kMib, kSlow);
+  Life life(pages.data(), pages.bytes());
+  auto status = move(pages.data(), pages.bytes(), kFast);
+  EXPECT_EQ(status.refused_pages[MEMSLUICE_REFUSED_PINNED], 16U);
+  EXPECT_EQ(status.moved_pages, 240U);
+  TestEngine::set("hold_every", "0");
+  TestEngine::set("release", "1");
+  EXPECT_EQ(refused(move(pages.data(), pages.bytes(), kFast)), 0U);
+  EXPECT_EQ(pages.count_on(kFast), 256U);
+  EXPECT_TRUE(life.intact());
+}
+
+TEST_F(Events, EnginesComeAndGoInTheMiddle) {
+  Pages pages(4 * kMib, kSlow);
+  Life life(pages.data(), pages.bytes());
+  {
+    Meanwhile reload([] { TestEngine engine; });
+    for (int round = 0; round < 10 || reload.times() < 3; round++)
+      move(pages.data(), pages.bytes(), round % 2 ? kSlow : kFast);
+  }
+  EXPECT_TRUE(life.intact());
+}
+
+TEST_F(Events, ThePoolServesWhoComesAgainAndShrinksAfter) {
+  write_file("/sys/kernel/memsluice/pool_mib", "32");
+  Pages pages(4 * kMib, kSlow);
+  auto pool_pages = [](int node) {
+    return migration_count("pool " + std::to_string(node) + " pages");
+  };
+  EXPECT_TRUE(eventually([&] {
+    move(pages.data(), pages.bytes(), kFast);
+    move(pages.data(), pages.bytes(), kSlow);
+    return pool_pages(kSlow) > 0;
+  }));
+  EXPECT_TRUE(eventually([&] { return pool_pages(kSlow) == 0 && pool_pages(kFast) == 0; }));
+  write_file("/sys/kernel/memsluice/pool_mib", "0");
+  move(pages.data(), pages.bytes(), kFast);
+  EXPECT_EQ(pool_pages(kFast), 0U);
+  write_file("/sys/kernel/memsluice/pool_mib", "32");
+  EXPECT_TRUE(pages.intact());
+}
+
+TEST_F(Events, TheKernelsOwnPathIsThereForWhoAsks) {
+  Pages pages(kMib, kSlow);
+  const uint64_t before = migration_count("moved_by_kernel request");
+  EXPECT_EQ(move(pages.data(), pages.bytes(), kFast, MEMSLUICE_MIGRATE_IN_TREE).moved_pages, 256U);
+  EXPECT_EQ(migration_count("moved_by_kernel request"), before + 256);
+  EXPECT_TRUE(pages.intact());
+}
+
+TEST_F(Events, NoBatchIsLargerThanTheStallAllows) {
+  write_file("/sys/kernel/memsluice/batch_stall_us", "10");
+  const uint64_t before = migration_count("batches");
+  Pages pages(kMib, kSlow);
+  EXPECT_EQ(move(pages.data(), pages.bytes(), kFast).moved_pages, 256U);
+  // In 10 us this emulated machine moves one page, or a few.
+  EXPECT_GT(migration_count("batches"), before + 256 / 8);
+  write_file("/sys/kernel/memsluice/batch_stall_us", "5000");
+}
+
+}  // namespace
+}  // namespace memsluice::test
