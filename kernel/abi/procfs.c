@@ -210,8 +210,9 @@ static int migration_show(struct seq_file *file, void *unused)
 	show_moved(file, statistics);
 	seq_printf(file, "batches %llu\nlargest_batch_bytes %llu\ntlb_flushes %llu\n",
 		   statistics->batches, statistics->largest_batch_bytes, statistics->flushes);
-	seq_printf(file, "copied_bytes %llu\ncopy_ns %llu\n", statistics->copied_bytes,
-		   statistics->copy_ns);
+	seq_printf(file, "copied_bytes %llu\n", statistics->copied_bytes);
+	seq_printf(file, "unmap_ns %llu\ncopy_ns %llu\nmap_ns %llu\n", statistics->unmap_ns,
+		   statistics->copy_ns, statistics->map_ns);
 	seq_printf(file, "fell_back_folios %llu\nuncopied_folios %llu\n",
 		   statistics->fell_back_folios, statistics->uncopied_folios);
 	show_latencies(file, "stall_us", &statistics->stall);

@@ -72,20 +72,22 @@ TRACE_EVENT(memsluice_batch_copied,
 );
 
 TRACE_EVENT(memsluice_batch_mapped,
-	TP_PROTO(int target_node, unsigned int folios, u64 bytes),
-	TP_ARGS(target_node, folios, bytes),
+	TP_PROTO(int target_node, unsigned int folios, u64 bytes, u64 stall_ns),
+	TP_ARGS(target_node, folios, bytes, stall_ns),
 	TP_STRUCT__entry(
 		__field(int, target_node)
 		__field(unsigned int, folios)
 		__field(u64, bytes)
+		__field(u64, stall_ns)
 	),
 	TP_fast_assign(
 		__entry->target_node = target_node;
 		__entry->folios = folios;
 		__entry->bytes = bytes;
+		__entry->stall_ns = stall_ns;
 	),
-	TP_printk("target_node=%d folios=%u bytes=%llu", __entry->target_node, __entry->folios,
-		  __entry->bytes)
+	TP_printk("target_node=%d folios=%u bytes=%llu stall_ns=%llu", __entry->target_node,
+		  __entry->folios, __entry->bytes, __entry->stall_ns)
 );
 
 TRACE_EVENT(memsluice_request_begin,

@@ -322,7 +322,8 @@ static void run(struct batch *batch, const struct memsluice_copy_engine *engine)
 				     sample->copy.fell_back, sample->copy.failed);
 	map_all(batch);
 	sample->mapped_ns = ktime_get_ns();
-	trace_memsluice_batch_mapped(batch->order->target_node, sample->folios, sample->bytes);
+	trace_memsluice_batch_mapped(batch->order->target_node, sample->folios, sample->bytes,
+				     sample->mapped_ns - sample->began_ns);
 	memalloc_noreclaim_restore(flags);
 }
 

@@ -72,7 +72,9 @@ void memsluice_statistics_batch(const struct memsluice_batch_sample *sample)
 	statistics.largest_batch_bytes = max(statistics.largest_batch_bytes, sample->bytes);
 	statistics.flushes += sample->flushes;
 	statistics.copied_bytes += sample->bytes;
+	statistics.unmap_ns += sample->flushed_ns - sample->began_ns;
 	statistics.copy_ns += sample->copied_ns - sample->flushed_ns;
+	statistics.map_ns += sample->mapped_ns - sample->copied_ns;
 	statistics.fell_back_folios += sample->copy.fell_back;
 	statistics.uncopied_folios += sample->copy.failed;
 	add_latency(&statistics.stall, sample->mapped_ns - sample->began_ns);

@@ -50,7 +50,9 @@ struct memsluice_statistics {
 	u64 largest_batch_bytes;
 	u64 flushes;
 	u64 copied_bytes;
-	u64 copy_ns;
+	u64 unmap_ns; /* the phases of all batches: to the flush of the TLBs, */
+	u64 copy_ns; /* to the end of the copy, */
+	u64 map_ns; /* to the last folio that was mapped again */
 	u64 fell_back_folios; /* copied by the CPU after the engine had failed */
 	u64 uncopied_folios; /* whose source could not be read */
 	struct memsluice_latencies stall; /* of a batch, from unmapping to the last remapping */

@@ -42,7 +42,7 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     assert vm.name == vm.machine == "some"
     assert vm.nodes == (machines.Node(512, 2, 100, 20000), machines.Node(1024, 0, 250, 10000))
     assert vm.traffic == machines.Traffic(1, ("cache-ways=8",))
-    assert vm.cpus == 2 and vm.has_tiers and vm.init_on_alloc
+    assert vm.cpus == 2 and vm.has_tiers and vm.init_on_alloc and not vm.counts_instructions
 
 
 def test_several_vms_have_names_of_their_own(tmp_path: Path) -> None:
@@ -73,6 +73,7 @@ def test_several_vms_have_names_of_their_own(tmp_path: Path) -> None:
             "",
             "vm[0].node: latency_ns must be given for all nodes or for none",
         ),
+        ("[[vm]]", "[[vm]]\ncounts_instructions = true", "vm[0].counts_instructions: needs"),
         ("plugin = true", "", "vm[0].traffic.plugin: is missing"),
         ("plugin = true", "plugin = true\nfile_mib = 3", "vm[0].traffic.file_mib: must be a power"),
         ('description = "x"', "", "description: is missing"),

@@ -39,6 +39,7 @@ class VmDescription:
     installed: bool  # memsluice is installed in it, and systemd runs it
     kernel_arguments: tuple[str, ...]
     init_on_alloc: bool
+    counts_instructions: bool  # a nanosecond of its clock is an instruction of its only CPU
     nodes: tuple[Node, ...]
     traffic: Traffic | None
 
@@ -161,12 +162,15 @@ def _vm(table: _Table, machine: str, number: int) -> VmDescription:
         installed=table.take("installed", bool, False),
         kernel_arguments=table.strings("kernel_arguments"),
         init_on_alloc=table.take("init_on_alloc", bool, True),
+        counts_instructions=table.take("counts_instructions", bool, False),
         nodes=tuple(_node(node) for node in table.tables("node")),
         traffic=_traffic(table.table("traffic")),
     )
     table.finish()
     if vm.nodes[0].cpus == 0:
         raise table.wrong("node[0].cpus", "must be greater than 0: the first node boots")
+    if vm.counts_instructions and vm.cpus != 1:
+        raise table.wrong("counts_instructions", "needs a machine of one CPU")
     if len({node.latency_ns is None for node in vm.nodes}) == 2:
         raise table.wrong("node", "latency_ns must be given for all nodes or for none")
     return vm

@@ -14,6 +14,8 @@ from .paths import BUILD, GUEST_ROOT, MODULES, RELEASE, ROOT
 
 PLUGIN = RELEASE / "tests/vm/traffic/libmemsluice-traffic.so"
 TCG = ("-accel", "tcg,thread=multi", "-cpu", "max")
+# Time is what the emulated CPU has executed: the same run takes the same time, to the instruction.
+ICOUNT = ("-icount", "shift=0", "-accel", "tcg,thread=single", "-cpu", "max")
 KVM = ("-accel", "kvm", "-cpu", "host")
 PROBE_SECONDS = 20
 KERNEL_ARGUMENTS = (
@@ -61,9 +63,7 @@ class Files:
 
 
 def command_line(vm: VmDescription, kernel: Kernel, files: Files) -> list[str]:
-    # Counting of traffic works on emulated CPUs only.
-    kvm = vm.traffic is None and kvm_works(kernel, files.initramfs)
-    *accelerator, cpu = KVM if kvm else TCG
+    *accelerator, cpu = _accelerator(vm, kernel, files)
     return [
         *binary(),
         *accelerator, cpu + kernel.cpu_options,
@@ -82,6 +82,13 @@ def command_line(vm: VmDescription, kernel: Kernel, files: Files) -> list[str]:
         *_shares(vm, kernel),
         *_traffic(vm, files),
     ]  # fmt: skip
+
+
+def _accelerator(vm: VmDescription, kernel: Kernel, files: Files) -> tuple[str, ...]:
+    if vm.counts_instructions:
+        return ICOUNT
+    # Counting of traffic works on emulated CPUs only.
+    return KVM if vm.traffic is None and kvm_works(kernel, files.initramfs) else TCG
 
 
 def _kernel_arguments(vm: VmDescription) -> str:
