@@ -17,8 +17,10 @@ ALL_MINUTES = 85  # CI kills at 90, and says less
 TEST_SECONDS = 900  # the first test of a machine makes and boots it
 FUZZ_SECONDS, LONG_FUZZ_SECONDS = 5, 600
 OUR_WARNING = re.compile(
-    rf"({re.escape(str(ROOT))}/|kernel/|include/uapi/).*: warning: |WARNING: modpost: "
+    rf"({re.escape(str(ROOT))}/|kernel/|include/uapi/|tests/vm/).*: (warning|error): "
+    r"|WARNING: modpost: "
 )
+KERNELS = ("6.12", "backports")  # of scripts/testbed
 NO_TESTS = 5  # pytest's exit status when the pattern names none of its tests
 
 
@@ -73,17 +75,20 @@ def lint(steps: Steps, pattern: str) -> None:
     steps.run_tests("lint", command + ([pattern] if pattern else []), junit, 1800)
 
 
-def build_module(steps: Steps) -> None:
+def build_module(steps: Steps, kernel: str) -> None:
     """With every warning that the kernel's build knows; one in our files is a failed test."""
+    command = ["scripts/testbed", "build-module", "--kernel", kernel]
     # What is already built would be silent about its warnings.
-    clean = ["scripts/testbed", "build-module", "clean"]
-    command = ["scripts/testbed", "build-module", "W=1", "C=1"]
-    if not steps.run("module clean", clean, 1800) or not steps.run("module build", command, 600):
+    clean = [*command, "clean"]
+    name = f"module build {kernel}"
+    if not steps.run(f"module clean {kernel}", clean, 1800) or not steps.run(
+        name, [*command, "W=1", "C=1"], 600
+    ):
         return
-    log = steps.log("module build").read_text(errors="replace").splitlines()
+    log = steps.log(name).read_text(errors="replace").splitlines()
     warnings = [line for line in log if OUR_WARNING.match(line)]
     status = FAILED if warnings else PASSED
-    steps.outcomes.append(Outcome("module: no warnings", status, "\n".join(warnings)))
+    steps.outcomes.append(Outcome(f"module for {kernel}: no warnings", status, "\n".join(warnings)))
 
 
 def debug_kernel(steps: Steps, pattern: str) -> None:
@@ -128,7 +133,8 @@ def run(steps: Steps, options: argparse.Namespace, fuzz_seconds: int) -> None:
     lint(steps, options.pattern)
     if options.quick or not programs:
         return
-    build_module(steps)
+    for kernel in KERNELS:
+        build_module(steps, kernel)
     pytest(steps, "vm", ["tests/vm"], options.pattern, 3600)
 
 

@@ -4,8 +4,11 @@
     @pytest.mark.machine("two-tier")
     def test_something(vm): ...
 
-One boot serves all tests of a machine; one that dies is booted again for the next test. What the
-kernel reports during a test fails it.
+    @pytest.mark.kernels("6.12", "backports")
+    def test_something_on_each_of_them(vm): ...
+
+One boot serves all tests of a machine and kernel; one that dies is booted again for the next test.
+What the kernel reports during a test fails it.
 """
 
 import sys
@@ -24,22 +27,26 @@ from testbed.vm import Vm  # noqa: E402
 class Booted:
     """At most one VM at a time: memory and CPUs are the host's, not a test's."""
 
-    def __init__(self, kernel: str | None) -> None:
-        self._kernel = kernel
+    def __init__(self) -> None:
         self._vm: Vm | None = None
-        self._unbootable: dict[str, Exception] = {}
+        self._booted = ("", "")  # machine and kernel of _vm
+        self._unbootable: dict[tuple[str, str], Exception] = {}
 
-    def get(self, machine: str) -> Vm:
-        if self._vm and self._vm.alive and self._vm.machine == machine:
+    def get(self, machine: str, kernel: str | None) -> Vm:
+        """KERNEL: None for the one that the machine's description names."""
+        description = machines.load(machine).only_vm()
+        wanted = (machine, kernel or description.kernel)
+        if self._vm and self._vm.alive and self._booted == wanted:
             return self._vm
         self.stop()
-        if machine in self._unbootable:
-            raise self._unbootable[machine]
+        if wanted in self._unbootable:
+            raise self._unbootable[wanted]
         try:
-            self._vm = Vm(machines.load(machine).only_vm(), self._kernel)
+            self._vm = Vm(description, kernel)
         except TestbedError as error:
-            self._unbootable[machine] = error
+            self._unbootable[wanted] = error
             raise
+        self._booted = wanted
         print(f"{machine}: up after {self._vm.boot_seconds:.1f} s")
         return self._vm
 
@@ -58,6 +65,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "machine(name): the machine that the fixture vm boots")
+    config.addinivalue_line(
+        "markers", "kernels(name, ...): a test with each of these, unless there is --kernel"
+    )
     if "s" not in config.option.reportchars:
         config.option.reportchars += "s"  # why a test was skipped
 
@@ -67,8 +77,19 @@ def _machine(item: pytest.Item) -> str:
     return marker.args[0] if marker else ""
 
 
+def _kernel(item: pytest.Item) -> str:
+    return str(item.callspec.params.get("kernel", "")) if hasattr(item, "callspec") else ""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    marker = metafunc.definition.get_closest_marker("kernels")
+    if marker:
+        asked = metafunc.config.getoption("kernel")
+        metafunc.parametrize("kernel", [asked] if asked else marker.args, indirect=True)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=_machine)
+    items.sort(key=lambda item: (_machine(item), _kernel(item)))
 
 
 @pytest.fixture(scope="session")
@@ -76,16 +97,22 @@ def booted(pytestconfig: pytest.Config) -> Iterator[Booted]:
     kernel = pytestconfig.getoption("kernel")
     if kernel:
         modules.build(kernels.find(kernel))
-    booted = Booted(kernel)
+    booted = Booted()
     yield booted
     booted.stop()
 
 
 @pytest.fixture
-def vm(request: pytest.FixtureRequest, booted: Booted) -> Vm:
+def kernel(request: pytest.FixtureRequest) -> str | None:
+    """Whose name is to be booted; None for the one that the machine's description names."""
+    return getattr(request, "param", None) or request.config.getoption("kernel")
+
+
+@pytest.fixture
+def vm(request: pytest.FixtureRequest, booted: Booted, kernel: str | None) -> Vm:
     machine = _machine(request.node)
     assert machine, f"{request.node.nodeid} has no @pytest.mark.machine(...)"
-    return booted.get(machine)
+    return booted.get(machine, kernel)
 
 
 @pytest.hookimpl(hookwrapper=True)
