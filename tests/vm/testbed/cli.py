@@ -24,6 +24,7 @@ examples:
   scripts/testbed build-module W=1           build memsluice's modules
   scripts/testbed shell two-tier             look around in a machine; gone when the shell ends
   scripts/testbed run two-tier -- numactl -H
+  scripts/testbed run two-tier --kernel backports -- uname -r
   scripts/testbed boot two-tier              keep it running; see: attach
 """
 AFTER_DASHES = "The command stands after --; a single word is a line for the shell."
@@ -177,7 +178,8 @@ def _parser() -> argparse.ArgumentParser:
 
     def add_kernel(command: argparse.ArgumentParser, default: str | None) -> None:
         choices = ", ".join(kernels.KERNELS)
-        command.add_argument("--kernel", default=default, help=f"one of: {choices}")
+        text = f"one of: {choices} (default: {default or 'the one that the machine names'})"
+        command.add_argument("--kernel", default=default, help=text)
 
     def add_machine(command: argparse.ArgumentParser) -> None:
         add_kernel(command, None)

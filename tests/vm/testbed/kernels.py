@@ -55,7 +55,7 @@ class Kernel:
 
 
 DEFAULT = "6.12"
-BACKPORTS = "backports"  # the newest that Debian 13 offers: its version changes every few weeks
+BACKPORTS = "backports"  # the newest that Debian 13 offers, which is another one every few months
 PACKAGES = ("linux-image-amd64", "linux-headers-amd64")
 DEBIAN_KERNELS = {
     DEFAULT: Kernel(DEFAULT, "trixie", PACKAGES),
