@@ -41,7 +41,21 @@ def arguments() -> argparse.Namespace:
         action="store_true",
         help=f"let every fuzz test run for {LONG_FUZZ_SECONDS} s instead of {FUZZ_SECONDS} s",
     )
-    return parser.parse_args()
+    parser.add_argument(
+        "--soak",
+        type=int,
+        metavar="MINUTES",
+        help="only the module's tests, again and again in random order for that long",
+    )
+    parser.add_argument(
+        "--seed", type=int, help="of the first order of --soak, as a run before has printed it"
+    )
+    options = parser.parse_args()
+    if options.soak is not None and options.soak < 1:
+        parser.error("--soak: at least 1 minute")
+    if options.seed is not None and options.soak is None:
+        parser.error("--seed is for --soak")
+    return options
 
 
 def build(steps: Steps, preset: str, fuzz_seconds: int, target: str = "all") -> bool:
@@ -61,9 +75,12 @@ def unit_tests(steps: Steps, preset: str, pattern: str, fuzz_seconds: int) -> No
     steps.run_tests(preset, command, junit, 3600)
 
 
-def pytest(steps: Steps, name: str, where: list[str], pattern: str, limit_s: int) -> None:
+def pytest(
+    steps: Steps, name: str, where: list[str], pattern: str, limit_s: int, longest_test_s: int = 0
+) -> None:
     junit = LOGS / f"{name}.xml"
-    command = [PYTHON, "-m", "pytest", "-v", f"--timeout={TEST_SECONDS}", f"--junitxml={junit}"]
+    timeout = f"--timeout={TEST_SECONDS + longest_test_s}"
+    command = [PYTHON, "-m", "pytest", "-v", timeout, f"--junitxml={junit}"]
     if pattern:
         command += ["-k", pattern]
     steps.run_tests(name, command + where, junit, limit_s, stream=True, also_good=[NO_TESTS])
@@ -100,6 +117,14 @@ def debug_kernel(steps: Steps, pattern: str) -> None:
         pytest(steps, "vm", ["tests/vm", "--kernel=debug"], pattern, 5000)
 
 
+def soak(steps: Steps, minutes: int, seed: int) -> None:
+    print(f"the orders begin with --seed {seed}", flush=True)
+    for kernel in KERNELS:
+        build_module(steps, kernel)
+    where = ["tests/vm/test_soak.py", f"--soak={minutes}", f"--seed={seed}"]
+    pytest(steps, "soak", where, "", len(KERNELS) * (minutes + 15) * 60, minutes * 60)
+
+
 def report(steps: Steps) -> int:
     for name, seconds in steps.seconds.items():
         print(f"{seconds:7.0f} s  {name}")
@@ -119,6 +144,10 @@ def report(steps: Steps) -> int:
 
 def run(steps: Steps, options: argparse.Namespace, fuzz_seconds: int) -> None:
     if not steps.run("setup", ["scripts/setup"], 1200):
+        return
+    if options.soak:
+        if build(steps, "release", fuzz_seconds, "programs"):
+            soak(steps, options.soak, options.seed or int(time.time()) % 99999 + 1)
         return
     if options.debug_kernel:
         if build(steps, "release", fuzz_seconds, "programs"):
@@ -142,7 +171,8 @@ def main() -> int:
     options = arguments()
     LOGS.mkdir(parents=True, exist_ok=True)
     fuzz_seconds = LONG_FUZZ_SECONDS if options.long_fuzz else FUZZ_SECONDS
-    deadline = time.monotonic() + (24 * 60 if options.long_fuzz else ALL_MINUTES) * 60
+    for_long = options.long_fuzz or options.soak
+    deadline = time.monotonic() + (24 * 60 if for_long else ALL_MINUTES) * 60
     environment = {"MEMSLUICE_FUZZ_SECONDS": str(fuzz_seconds)}
     steps = Steps(ROOT, LOGS, deadline, environment)
     run(steps, options, fuzz_seconds)

@@ -61,6 +61,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--kernel", help=f"boot machines with this kernel, and build the module for it: {names}"
     )
+    parser.addoption("--soak", type=int, help="run test_soak.py, for so many minutes")
+    parser.addoption("--seed", type=int, default=1, help="of its first order")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -70,6 +72,11 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if "s" not in config.option.reportchars:
         config.option.reportchars += "s"  # why a test was skipped
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What runs only when it is asked for is not even a skipped test otherwise."""
+    return (collection_path.name == "test_soak.py" and not config.getoption("soak")) or None
 
 
 def _machine(item: pytest.Item) -> str:
