@@ -41,7 +41,8 @@ class Kernel:
     def image(self) -> Path:
         """An ELF file, which QEMU starts by its PVH entry: no guest has to decompress it."""
         if self.source:
-            return self.tree / "boot" / f"vmlinux-{self.version}"
+            # Its PVH entry would run instrumented code before there is what KASAN looks at.
+            return self.tree / "boot" / f"vmlinuz-{self.version}"
         packed = self.modules / "vmlinuz"
         if not packed.exists():  # Debian's older kernels
             packed = self.tree / "boot" / f"vmlinuz-{self.version}"
