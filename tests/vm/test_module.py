@@ -120,3 +120,20 @@ def test_a_module_in_use_stays(module: Vm) -> None:
     held.kill()
     held.wait(timeout=30, check=False)
     module.run("rmmod memsluice")
+
+
+@on_the_default_kernel
+def test_nothing_is_left_after_unloading(module: Vm) -> None:
+    kmemleak = "/sys/kernel/debug/kmemleak"
+    if module.run(f"test -e {kmemleak}", check=False).status:
+        pytest.skip("only the debug kernel (--debug-kernel) has kmemleak")
+    module.run("rmmod memsluice")
+    # What the kernel itself has left behind so far is not ours; objects count after five seconds.
+    module.run(f"sleep 6; echo scan > {kmemleak}; echo clear > {kmemleak}")
+    module.run(f"insmod {MODULE}")
+    _run(module, "Migrate.MovesARangeOfBasePages")
+    _run(module, "Migrate.AnAsynchronousRequestPollsAndReports")
+    _run(module, "Tiering.HugePagesStayHuge")
+    module.run("rmmod memsluice")
+    module.run(f"sleep 6; echo scan > {kmemleak}; echo scan > {kmemleak}")
+    assert not module.run(f"cat {kmemleak}").stdout
