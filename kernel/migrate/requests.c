@@ -160,20 +160,31 @@ static int run_frames(struct memsluice_request *request, struct memsluice_collec
 	return 0;
 }
 
-/* What became of one page: its node now, or why it did not move. */
-static s32 outcome(struct memsluice_request *request, u64 address, struct xarray *refusals)
-{
-	unsigned long pfn;
-	void *why;
-	int nid;
+/* A page that an address names. */
+struct named {
+	s32 result; /* the reason if it was refused at once; 0: not known yet */
+	unsigned long pfn; /* a base page that was isolated for this address; 0: look again */
+};
 
-	nid = memsluice_node_at(request->spec.mm, address, &pfn);
+/* What became of one page: its node now, or why it did not move. */
+static s32 outcome(struct memsluice_request *request, const struct named *named, u64 address,
+		   struct xarray *refusals)
+{
+	int target = request->spec.target_node;
+	unsigned long pfn = named->pfn;
+	int nid = target;
+	void *why;
+
+	if (named->result)
+		return named->result;
+	if (!pfn)
+		nid = memsluice_node_at(request->spec.mm, address, &pfn);
 	if (nid == NUMA_NO_NODE)
 		return -1 - MEMSLUICE_REFUSED_ABSENT;
-	if (nid == request->spec.target_node)
-		return nid;
 	why = xa_load(refusals, pfn);
-	return -1 - (why ? (int)xa_to_value(why) : MEMSLUICE_REFUSED_BUSY);
+	if (why)
+		return -1 - (int)xa_to_value(why);
+	return nid == target ? nid : -1 - MEMSLUICE_REFUSED_BUSY;
 }
 
 /* Which reason was counted between two states of the counts; -1 if none was. */
@@ -190,11 +201,11 @@ static int refused_since(const struct memsluice_counts *before,
 }
 
 /*
- * Isolates the pages of addresses from @from on, as many as there is room for. Results that are
- * known at once are written, one for each. Return: where to go on, or a negative errno.
+ * Isolates the pages of addresses from @from on, as many as there is room for, and notes what is
+ * known of each. Return: where to go on, or a negative errno.
  */
 static long collect_addresses(struct memsluice_request *request, struct memsluice_collect *collect,
-			      s32 *results, unsigned long from)
+			      struct named *named, unsigned long from)
 {
 	const struct memsluice_request_spec *spec = &request->spec;
 	unsigned long end = min(from + ADDRESSES_AT_ONCE, spec->count);
@@ -202,13 +213,16 @@ static long collect_addresses(struct memsluice_request *request, struct memsluic
 
 	for (i = from; i < end && collect->pages < collect->room_pages; i++) {
 		struct memsluice_counts before = *collect->counts;
-		unsigned long address = spec->addresses[i];
+		unsigned long address = spec->addresses[i], pages = collect->pages;
 		int why, err;
 
 		err = memsluice_collect_range(collect, spec->mm, address, address + PAGE_SIZE);
 		if (err)
 			return err;
-		results[i - from] = 0;
+		*named = (struct named){};
+		/* What is larger may have been split meanwhile, and moved in part. */
+		if (collect->pages > pages && !folio_test_large(collect->last))
+			named->pfn = folio_pfn(collect->last);
 		if (collect->counts->seen == before.seen) {
 			collect->counts->seen++;
 			collect->counts->refused[MEMSLUICE_REFUSED_ABSENT]++;
@@ -216,14 +230,15 @@ static long collect_addresses(struct memsluice_request *request, struct memsluic
 		why = refused_since(&before, collect->counts);
 		/* A huge page that several addresses name is isolated once, and found busy after. */
 		if (why >= 0 && why != MEMSLUICE_REFUSED_BUSY)
-			results[i - from] = -1 - why;
+			named->result = -1 - why;
+		named++;
 	}
 	return i;
 }
 
 /* Return: how far it came, or a negative errno. */
 static long move_addresses(struct memsluice_request *request, struct memsluice_collect *collect,
-			   s32 *results, unsigned long from)
+			   struct named *named, unsigned long from)
 {
 	const struct memsluice_request_spec *spec = &request->spec;
 	DEFINE_XARRAY(refusals);
@@ -232,7 +247,7 @@ static long move_addresses(struct memsluice_request *request, struct memsluice_c
 
 	if (!mmget_not_zero(spec->mm))
 		return -ESRCH;
-	to = collect_addresses(request, collect, results, from);
+	to = collect_addresses(request, collect, named, from);
 	move_collected(request, collect, &refusals);
 	for (i = from; to > 0 && spec->results && i < to; i++)
 		spec->results[i] =
@@ -244,14 +259,14 @@ static long move_addresses(struct memsluice_request *request, struct memsluice_c
 
 static int run_addresses(struct memsluice_request *request, struct memsluice_collect *collect)
 {
-	s32 *results = kmalloc_array(ADDRESSES_AT_ONCE, sizeof(*results), GFP_KERNEL);
+	struct named *named = kmalloc_array(ADDRESSES_AT_ONCE, sizeof(*named), GFP_KERNEL);
 	long at = 0;
 
-	if (!results)
+	if (!named)
 		return -ENOMEM;
 	while (at >= 0 && at < request->spec.count)
-		at = should_stop(request) ? -EINTR : move_addresses(request, collect, results, at);
-	kfree(results);
+		at = should_stop(request) ? -EINTR : move_addresses(request, collect, named, at);
+	kfree(named);
 	return min(at, 0);
 }
 

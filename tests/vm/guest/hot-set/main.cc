@@ -153,14 +153,15 @@ class Workload {
   uint64_t run() {
     in_parallel([](Worker& worker) { worker.fill(); });
     print({{"event", "filled"}, {"bytes", options_.bytes}});
+    const Clock::time_point start = Clock::now();
     std::thread reporter([this] { report_until_end(); });
     in_parallel([this](Worker& worker) { worker.run(shifts_, stop_); });
     reporter.join();
-    if (options_.verify) in_parallel([](Worker& worker) { worker.verify_all(); });
-    print({{"event", "done"},
+    print({{"event", "ran"},
            {"accesses", accesses()},
-           {"verified", options_.verify},
-           {"errors", errors()}});
+           {"accesses_per_second", static_cast<double>(accesses()) / seconds_since(start)}});
+    if (options_.verify) in_parallel([](Worker& worker) { worker.verify_all(); });
+    print({{"event", "done"}, {"verified", options_.verify}, {"errors", errors()}});
     return errors();
   }
 
