@@ -15,7 +15,7 @@ std::ostream& operator<<(std::ostream& out, Level level) {
 
 namespace {
 
-constexpr uint64_t kAllFeatures = 0x3f;
+constexpr uint64_t kAllFeatures = ~uint64_t{0};
 
 Facts healthy() {
   Facts facts;
