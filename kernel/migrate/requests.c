@@ -251,7 +251,7 @@ static long move_addresses(struct memsluice_request *request, struct memsluice_c
 	move_collected(request, collect, &refusals);
 	for (i = from; to > 0 && spec->results && i < to; i++)
 		spec->results[i] =
-			results[i - from] ?: outcome(request, spec->addresses[i], &refusals);
+			outcome(request, &named[i - from], spec->addresses[i], &refusals);
 	xa_destroy(&refusals);
 	mmput(spec->mm);
 	return to;
