@@ -18,7 +18,7 @@
 #include "kernel/migrate/statistics.h"
 
 /* Folios of one batch, whatever the bound on the stall. */
-#define BATCH_FOLIOS 1024
+#define BATCH_FOLIOS 1024UL
 
 /* What has to be known of a folio to map it again. */
 struct state {
@@ -34,8 +34,9 @@ struct batch {
 	struct memsluice_batch_sample sample;
 	bool full; /* the target has not one base page left */
 	unsigned int count; /* folios in the arrays */
-	struct memsluice_copy copies[BATCH_FOLIOS];
-	struct state states[BATCH_FOLIOS];
+	unsigned int capacity;
+	struct memsluice_copy *copies;
+	struct state *states;
 };
 
 unsigned int memsluice_batch_stall_us = 5000;
@@ -68,7 +69,7 @@ static void plan(struct batch *batch, struct list_head *folios, const struct mem
 	u64 bytes = 0;
 
 	batch->count = 0;
-	while (batch->count < BATCH_FOLIOS &&
+	while (batch->count < batch->capacity &&
 	       (folio = list_first_entry_or_null(folios, struct folio, lru))) {
 		if (batch->count &&
 		    memsluice_pace_ns(now, batch->count + 1, bytes + folio_size(folio)) > bound_ns)
@@ -337,6 +338,28 @@ static void result_init(struct memsluice_batch_result *result)
 	INIT_LIST_HEAD(&result->others);
 }
 
+/* As large as the list asks for: zeroing what it does not use would cost more than a short list. */
+static struct batch *new_batch(struct list_head *folios, const struct memsluice_batch_order *order,
+			       struct memsluice_batch_result *result)
+{
+	unsigned int capacity = min(list_count_nodes(folios), BATCH_FOLIOS);
+	struct batch *batch;
+
+	batch = kvmalloc(sizeof(*batch) +
+				 capacity * (sizeof(*batch->copies) + sizeof(*batch->states)),
+			 GFP_KERNEL);
+	if (!batch)
+		return NULL;
+	*batch = (struct batch){
+		.order = order,
+		.result = result,
+		.capacity = capacity,
+		.copies = (struct memsluice_copy *)(batch + 1),
+	};
+	batch->states = (struct state *)(batch->copies + capacity);
+	return batch;
+}
+
 int memsluice_batch_move(struct list_head *folios, const struct memsluice_batch_order *order,
 			 struct memsluice_batch_result *result)
 {
@@ -345,14 +368,11 @@ int memsluice_batch_move(struct list_head *folios, const struct memsluice_batch_
 	struct batch *batch;
 
 	result_init(result);
-	batch = kvmalloc(sizeof(*batch), GFP_KERNEL);
+	batch = new_batch(folios, order, result);
 	if (!batch) {
 		list_splice_tail_init(folios, &result->others);
 		return -ENOMEM;
 	}
-	batch->full = false;
-	batch->order = order;
-	batch->result = result;
 	while (!list_empty(folios)) {
 		spin_lock(&pace_lock);
 		now = pace;
