@@ -241,12 +241,13 @@ static long move_addresses(struct memsluice_request *request, struct memsluice_c
 			   struct named *named, unsigned long from)
 {
 	const struct memsluice_request_spec *spec = &request->spec;
-	DEFINE_XARRAY(refusals);
+	struct xarray refusals;
 	unsigned long i;
 	long to;
 
 	if (!mmget_not_zero(spec->mm))
 		return -ESRCH;
+	xa_init(&refusals);
 	to = collect_addresses(request, collect, named, from);
 	move_collected(request, collect, &refusals);
 	for (i = from; to > 0 && spec->results && i < to; i++)
