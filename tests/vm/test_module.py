@@ -107,7 +107,7 @@ def test_a_hundred_reloads_under_load(module: Vm) -> None:
         rmdir /sys/fs/cgroup/reload
         """
         % MODULE,
-        timeout=1200,
+        timeout=3600,
     )
 
 
