@@ -35,7 +35,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("pattern", nargs="?", default="", help="only tests with this in their name")
     parser.add_argument("--quick", action="store_true", help="without VMs and sanitizers")
     parser.add_argument(
-        "--debug-kernel", action="store_true", help="only the module's tests, on a kernel that checks itself; some hours"
+        "--debug-kernel",
+        action="store_true",
+        help="only the module's tests, on a kernel that checks itself; some hours",
     )
     parser.add_argument(
         "--long-fuzz",
