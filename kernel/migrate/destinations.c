@@ -115,10 +115,12 @@ static struct folio *ask(int nid, int class)
 
 static struct folio *allocate(int nid, unsigned int order, gfp_t reclaim)
 {
-	gfp_t gfp = (GFP_HIGHUSER_MOVABLE & ~__GFP_RECLAIM) | __GFP_THISNODE | __GFP_NOWARN;
+	/* Without reclaim an allocation may dip into reserves, which are not for this. */
+	gfp_t gfp = (GFP_HIGHUSER_MOVABLE & ~__GFP_RECLAIM) | __GFP_THISNODE | __GFP_NOWARN |
+		    __GFP_NOMEMALLOC;
 
 	if (order)
-		gfp |= __GFP_COMP | __GFP_NOMEMALLOC | __GFP_NORETRY;
+		gfp |= __GFP_COMP | __GFP_NORETRY;
 	else
 		gfp |= reclaim;
 	return __folio_alloc(gfp, order, nid, NULL);
