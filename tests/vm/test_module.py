@@ -16,7 +16,7 @@ PROGRAM = "tests/vm/module/module-test"
 MODULE = "/opt/memsluice/modules/memsluice.ko"
 # More than twenty seconds each. They run on one kernel, on others only if --kernel asks for it.
 SLOW = {
-    "Events.CompactionBalancingAndDamonMoveToo",
+    "Events.CompactionAndBalancingMoveToo",
     "Events.PagesAreDroppedInTheMiddle",
     "Migrate.RefusesWhenTheTargetIsFull",
     "PageKinds.PagesOfFilesCleanDirtyAndUnderWriteback",

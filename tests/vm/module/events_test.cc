@@ -201,7 +201,7 @@ TEST_F(Events, TheCpusetChangesInTheMiddle) {
   unlink("/tmp/cpuset-done");
 }
 
-TEST_F(Events, CompactionBalancingAndDamonMoveToo) {
+TEST_F(Events, CompactionAndBalancingMoveToo) {
   Pages pages(16 * kMib, kSlow);
   Pages huge(4 * kHugeBytes, kSlow, Pages::Huge::kAlways, 3);
   Life life(pages.data(), pages.bytes());
