@@ -40,11 +40,11 @@ static bool refill_asked;
 
 static int class_of(unsigned int order)
 {
-	int class;
+	int size;
 
-	for (class = 0; class < CLASSES; class ++) {
-		if (orders[class] == order)
-			return class;
+	for (size = 0; size < CLASSES; size++) {
+		if (orders[size] == order)
+			return size;
 	}
 	return -1;
 }
@@ -61,24 +61,38 @@ static unsigned long pages_of(const unsigned long count[CLASSES])
 	return (count[BASE] << orders[BASE]) + (count[HUGE] << orders[HUGE]);
 }
 
-static struct folio *take(struct pool *pool, int class)
+static struct folio *take(struct pool *pool, int size)
 {
 	struct folio *folio;
 
 	lockdep_assert_held(&pool->lock);
-	folio = list_first_entry_or_null(&pool->folios[class], struct folio, lru);
+	folio = list_first_entry_or_null(&pool->folios[size], struct folio, lru);
 	if (folio) {
 		list_del(&folio->lru);
-		pool->count[class]--;
+		pool->count[size]--;
 	}
 	return folio;
 }
 
-static void add(struct pool *pool, int class, struct folio *folio)
+static bool has_room(const struct pool *pool, int size)
 {
 	lockdep_assert_held(&pool->lock);
-	list_add(&folio->lru, &pool->folios[class]);
-	pool->count[class]++;
+	return pool->count[size] < pool->wanted[size] && !pool->closed;
+}
+
+/* Return: false when the pool has enough of these, and the folio is still the caller's. */
+static bool keep(struct pool *pool, int size, struct folio *folio)
+{
+	bool kept;
+
+	spin_lock(&pool->lock);
+	kept = has_room(pool, size);
+	if (kept) {
+		list_add(&folio->lru, &pool->folios[size]);
+		pool->count[size]++;
+	}
+	spin_unlock(&pool->lock);
+	return kept;
 }
 
 static bool is_poisoned(struct folio *folio)
@@ -88,23 +102,23 @@ static bool is_poisoned(struct folio *folio)
 }
 
 /* One folio of the pool, and one more that it shall hold. */
-static struct folio *ask(int nid, int class)
+static struct folio *ask(int nid, int size)
 {
 	struct pool *pool = &pools[nid];
 	struct folio *folio;
 	bool wake;
 
 	spin_lock(&pool->lock);
-	folio = take(pool, class);
+	folio = take(pool, size);
 	pool->asked_at = jiffies;
 	if (folio)
 		pool->hits++;
 	else
 		pool->misses++;
-	if (pool->wanted[class] <= pool->count[class] + !!folio &&
-	    pages_of(pool->wanted) + (1UL << orders[class]) <= bound_pages(nid))
-		pool->wanted[class]++;
-	wake = pool->count[class] * 2 < pool->wanted[class] && !pool->closed;
+	if (pool->wanted[size] <= pool->count[size] + !!folio &&
+	    pages_of(pool->wanted) + (1UL << orders[size]) <= bound_pages(nid))
+		pool->wanted[size]++;
+	wake = pool->count[size] * 2 < pool->wanted[size] && !pool->closed;
 	spin_unlock(&pool->lock);
 	if (wake) {
 		WRITE_ONCE(refill_asked, true);
@@ -128,28 +142,20 @@ static struct folio *allocate(int nid, unsigned int order, gfp_t reclaim)
 
 struct folio *memsluice_destination_get(int nid, unsigned int order, gfp_t reclaim)
 {
-	int class = class_of(order);
+	int size = class_of(order);
 	struct folio *folio = NULL;
 
-	while (class >= 0 && (folio = ask(nid, class)) && is_poisoned(folio))
+	while (size >= 0 && (folio = ask(nid, size)) && is_poisoned(folio))
 		folio_put(folio);
 	return folio ?: allocate(nid, order, reclaim);
 }
 
 void memsluice_destination_put(struct folio *folio)
 {
-	int class = class_of(folio_order(folio));
+	int size = class_of(folio_order(folio));
 	struct pool *pool = &pools[folio_nid(folio)];
-	bool kept = false;
 
-	if (class >= 0 && folio_ref_count(folio) == 1) {
-		spin_lock(&pool->lock);
-		kept = pool->count[class] < pool->wanted[class] && !pool->closed;
-		if (kept)
-			add(pool, class, folio);
-		spin_unlock(&pool->lock);
-	}
-	if (!kept)
+	if (size < 0 || folio_ref_count(folio) != 1 || !keep(pool, size, folio))
 		folio_put(folio);
 }
 
@@ -158,12 +164,12 @@ static unsigned long trim(struct pool *pool)
 {
 	unsigned long freed = 0;
 	struct folio *folio;
-	int class;
+	int size;
 
-	for (class = 0; class < CLASSES; class ++) {
+	for (size = 0; size < CLASSES; size++) {
 		do {
 			spin_lock(&pool->lock);
-			folio = pool->count[class] > pool->wanted[class] ? take(pool, class) : NULL;
+			folio = pool->count[size] > pool->wanted[size] ? take(pool, size) : NULL;
 			spin_unlock(&pool->lock);
 			if (folio) {
 				freed += folio_nr_pages(folio);
@@ -175,42 +181,38 @@ static unsigned long trim(struct pool *pool)
 }
 
 /* Return: false when there is nothing to do, or no memory to do it with. */
-static bool refill_one(int nid, int class)
+static bool refill_one(int nid, int size)
 {
 	struct pool *pool = &pools[nid];
 	struct folio *folio;
-	bool kept;
+	bool wanted;
 
 	spin_lock(&pool->lock);
-	kept = pool->count[class] < pool->wanted[class] && !pool->closed;
+	wanted = has_room(pool, size);
 	spin_unlock(&pool->lock);
-	if (!kept)
+	if (!wanted)
 		return false;
 	/* What nobody waits for is worth no reclaim, and nothing below the watermarks. */
-	folio = allocate(nid, orders[class], 0);
+	folio = allocate(nid, orders[size], 0);
 	if (!folio)
 		return false;
-	spin_lock(&pool->lock);
-	kept = pool->count[class] < pool->wanted[class] && !pool->closed;
-	if (kept)
-		add(pool, class, folio);
-	spin_unlock(&pool->lock);
-	if (!kept)
-		folio_put(folio);
-	return kept;
+	if (keep(pool, size, folio))
+		return true;
+	folio_put(folio);
+	return false;
 }
 
 /* Halves a pool that nobody uses, or that is above a bound that was lowered. */
 static void shrink_idle(int nid)
 {
 	struct pool *pool = &pools[nid];
-	int class;
+	int size;
 
 	spin_lock(&pool->lock);
 	if (time_after(jiffies, pool->asked_at + msecs_to_jiffies(IDLE_MS)) ||
 	    pages_of(pool->wanted) > bound_pages(nid)) {
-		for (class = 0; class < CLASSES; class ++)
-			pool->wanted[class] /= 2;
+		for (size = 0; size < CLASSES; size++)
+			pool->wanted[size] /= 2;
 	}
 	spin_unlock(&pool->lock);
 	trim(pool);
@@ -229,7 +231,7 @@ static bool wants_something(struct pool *pool)
 static int refill_thread(void *unused)
 {
 	bool active = false;
-	int nid, class;
+	int nid, size;
 
 	/* Who waits for a destination goes first. */
 	set_user_nice(current, MAX_NICE);
@@ -240,8 +242,8 @@ static int refill_thread(void *unused)
 		WRITE_ONCE(refill_asked, false);
 		active = false;
 		for_each_online_node(nid) {
-			for (class = 0; class < CLASSES; class ++) {
-				while (!kthread_should_stop() && refill_one(nid, class))
+			for (size = 0; size < CLASSES; size++) {
+				while (!kthread_should_stop() && refill_one(nid, size))
 					cond_resched();
 			}
 			shrink_idle(nid);
@@ -261,14 +263,14 @@ static unsigned long shrink_scan(struct shrinker *unused, struct shrink_control 
 	struct pool *pool = &pools[control->nid];
 	unsigned long left = control->nr_to_scan;
 	unsigned long pages, folios;
-	int class;
+	int size;
 
 	spin_lock(&pool->lock);
-	for (class = 0; class < CLASSES && left; class ++) {
-		pages = 1UL << orders[class];
-		folios = min(pool->count[class], DIV_ROUND_UP(left, pages));
+	for (size = 0; size < CLASSES && left; size++) {
+		pages = 1UL << orders[size];
+		folios = min(pool->count[size], DIV_ROUND_UP(left, pages));
 		/* What is taken away shall not come back at once. */
-		pool->wanted[class] = min(pool->wanted[class], pool->count[class] - folios);
+		pool->wanted[size] = min(pool->wanted[size], pool->count[size] - folios);
 		left -= min(left, folios * pages);
 	}
 	spin_unlock(&pool->lock);
@@ -336,15 +338,15 @@ static int start_shrinker(void)
 
 int memsluice_destinations_start(void)
 {
-	int nid, class, err;
+	int nid, size, err;
 
 	pools = kcalloc(nr_node_ids, sizeof(*pools), GFP_KERNEL);
 	if (!pools)
 		return -ENOMEM;
 	for (nid = 0; nid < nr_node_ids; nid++) {
 		spin_lock_init(&pools[nid].lock);
-		for (class = 0; class < CLASSES; class ++)
-			INIT_LIST_HEAD(&pools[nid].folios[class]);
+		for (size = 0; size < CLASSES; size++)
+			INIT_LIST_HEAD(&pools[nid].folios[size]);
 	}
 	err = start_shrinker();
 	if (err)

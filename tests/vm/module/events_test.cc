@@ -183,16 +183,9 @@ TEST_F(Events, TheCpusetChangesInTheMiddle) {
     Meanwhile change(
         [&, fast = false]() mutable { cgroup.write("cpuset.mems", (fast = !fast) ? "0" : "0-1"); });
     for (int round = 0; round < 10; round++) {
-      auto status = sized<memsluice_request_status>();
-      auto migrate = sized<memsluice_migrate>();
-      migrate.kind = MEMSLUICE_MIGRATE_RANGE;
-      migrate.pidfd = pidfd.get();
-      migrate.source_node = -1;
-      migrate.target_node = round % 2 ? kSlow : kFast;
-      migrate.length = uint64_t{1} << 47;
-      migrate.status = reinterpret_cast<uint64_t>(&status);
+      memsluice_request_status status;
       // Refused as a whole where the cpuset forbids the target at that moment.
-      int error = device_ioctl(MEMSLUICE_IOC_MIGRATE, &migrate);
+      int error = move_process(pidfd.get(), round % 2 ? kSlow : kFast, &status);
       EXPECT_TRUE(!error || error == -EACCES) << error;
     }
   }
@@ -296,15 +289,8 @@ TEST_F(Events, AFrozenProcessIsMovedAndThaws) {
       usleep(5000);
     });
     for (int round = 0; round < 10; round++) {
-      auto status = sized<memsluice_request_status>();
-      auto migrate = sized<memsluice_migrate>();
-      migrate.kind = MEMSLUICE_MIGRATE_RANGE;
-      migrate.pidfd = pidfd.get();
-      migrate.source_node = -1;
-      migrate.target_node = round % 2 ? kSlow : kFast;
-      migrate.length = uint64_t{1} << 47;
-      migrate.status = reinterpret_cast<uint64_t>(&status);
-      EXPECT_EQ(device_ioctl(MEMSLUICE_IOC_MIGRATE, &migrate), 0);
+      memsluice_request_status status;
+      EXPECT_EQ(move_process(pidfd.get(), round % 2 ? kSlow : kFast, &status), 0);
       EXPECT_GT(status.moved_pages, 0U);
     }
   }
@@ -328,15 +314,9 @@ TEST_F(Events, RealTimeWritersWaitAndGoOn) {
   Descriptor pidfd(open_pidfd(child));
   bool gone = false;
   for (int round = 0; !gone; round++) {
-    auto status = sized<memsluice_request_status>();
-    auto migrate = sized<memsluice_migrate>();
-    migrate.kind = MEMSLUICE_MIGRATE_RANGE;
-    migrate.pidfd = pidfd.get();
-    migrate.source_node = -1;
-    migrate.target_node = round % 2 ? kSlow : kFast;
-    migrate.length = uint64_t{1} << 47;
-    migrate.status = reinterpret_cast<uint64_t>(&status);
-    gone = device_ioctl(MEMSLUICE_IOC_MIGRATE, &migrate) == -ESRCH || status.seen_pages == 0;
+    memsluice_request_status status;
+    gone = move_process(pidfd.get(), round % 2 ? kSlow : kFast, &status) == -ESRCH ||
+           status.seen_pages == 0;
   }
   EXPECT_EQ(wait_child(child), 0);
 }

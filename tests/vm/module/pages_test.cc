@@ -419,15 +419,8 @@ TEST_F(PageKinds, ALimitOfTheCgroupIsNoObstacle) {
   const uint64_t before = field(cgroup.path() + "/memory.stat", "anon ");
   Descriptor pidfd(open_pidfd(child));
   for (int node : {kFast, kSlow, kFast}) {
-    auto status = sized<memsluice_request_status>();
-    auto migrate = sized<memsluice_migrate>();
-    migrate.kind = MEMSLUICE_MIGRATE_RANGE;
-    migrate.pidfd = pidfd.get();
-    migrate.source_node = -1;
-    migrate.target_node = node;
-    migrate.length = uint64_t{1} << 47;
-    migrate.status = reinterpret_cast<uint64_t>(&status);
-    ASSERT_EQ(device_ioctl(MEMSLUICE_IOC_MIGRATE, &migrate), 0);
+    memsluice_request_status status;
+    ASSERT_EQ(move_process(pidfd.get(), node, &status), 0);
     EXPECT_GE(status.moved_pages, 16 * kMib / kPageBytes);
   }
   EXPECT_LE(field(cgroup.path() + "/memory.stat", "anon "), before + kMib);

@@ -34,6 +34,19 @@ inline memsluice_request_status ended(int fd) {
   return status;
 }
 
+// Moves everything that a process has mapped. Return: 0 or a negative errno.
+inline int move_process(int pidfd, int node, memsluice_request_status* status) {
+  *status = sized<memsluice_request_status>();
+  auto migrate = sized<memsluice_migrate>();
+  migrate.kind = MEMSLUICE_MIGRATE_RANGE;
+  migrate.pidfd = pidfd;
+  migrate.source_node = -1;
+  migrate.target_node = node;
+  migrate.length = uint64_t{1} << 47;
+  migrate.status = reinterpret_cast<uint64_t>(status);
+  return device_ioctl(MEMSLUICE_IOC_MIGRATE, &migrate);
+}
+
 // Requests to move pages of this process. In the end nothing is isolated that was not before.
 class RequestTest : public testing::Test {
  protected:
