@@ -32,6 +32,23 @@ const char kCgroupRoot[] = "/sys/fs/cgroup";
   std::abort();
 }
 
+// Pages move when the module moves them: the kernel's own balancing, which Debian has switched on,
+// is off while the tests run.
+class NoBalancing : public testing::Environment {
+ public:
+  void SetUp() override {
+    was_ = read_file(kSwitch);
+    write_file(kSwitch, "0");
+  }
+  void TearDown() override { write_file(kSwitch, was_); }
+
+ private:
+  static constexpr char kSwitch[] = "/proc/sys/kernel/numa_balancing";
+  std::string was_;
+};
+
+const auto* const no_balancing = testing::AddGlobalTestEnvironment(new NoBalancing);
+
 uint64_t word_at(const char* address, unsigned seed) {
   return reinterpret_cast<uint64_t>(address) * 0x9e3779b97f4a7c15ULL + seed;
 }
