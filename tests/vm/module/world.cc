@@ -47,7 +47,7 @@ class NoBalancing : public testing::Environment {
   std::string was_;
 };
 
-const auto* const no_balancing = testing::AddGlobalTestEnvironment(new NoBalancing);
+const auto* const kNoBalancing = testing::AddGlobalTestEnvironment(new NoBalancing);
 
 uint64_t word_at(const char* address, unsigned seed) {
   return reinterpret_cast<uint64_t>(address) * 0x9e3779b97f4a7c15ULL + seed;
