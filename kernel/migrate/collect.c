@@ -23,44 +23,83 @@ static void refuse(struct memsluice_collect *collect, enum memsluice_refusal why
 	collect->counts->refused[why] += pages;
 }
 
-/* Looks at a folio that cannot go away meanwhile. Return: true when there is room for no more. */
-static bool take(struct memsluice_collect *collect, struct folio *folio)
+/* The same is known of all pages of a range. */
+static void name(struct memsluice_collect *collect, unsigned long address, unsigned long end,
+		 struct memsluice_named what)
+{
+	if (!collect->named)
+		return;
+	for (; address < end; address += PAGE_SIZE)
+		collect->named[(address - collect->named_start) >> PAGE_SHIFT] = what;
+}
+
+static struct memsluice_named refused_as(enum memsluice_refusal why)
+{
+	/* What is busy may be so because another address has named it before. */
+	return (struct memsluice_named){ .result = why == MEMSLUICE_REFUSED_BUSY ? 0 : -1 - why };
+}
+
+/* What is larger than a page may be split meanwhile, and move in part. */
+static struct memsluice_named found(struct folio *folio)
+{
+	return (struct memsluice_named){ .pfn = folio_test_large(folio) ? 0 : folio_pfn(folio) };
+}
+
+static struct memsluice_named look_at(struct memsluice_collect *collect, struct folio *folio)
 {
 	unsigned long pages = folio_nr_pages(folio);
+	enum memsluice_refusal why;
 
-	if (folio == collect->last)
-		return false;
-	collect->last = folio;
 	if (collect->wanted && !collect->wanted(folio, collect->private))
-		return false;
+		return refused_as(MEMSLUICE_REFUSED_ABSENT);
 	if (collect->source_node != NUMA_NO_NODE && folio_nid(folio) != collect->source_node)
-		return false;
+		return refused_as(MEMSLUICE_REFUSED_ABSENT);
 	collect->counts->seen += pages;
-
-	if (folio_nid(folio) == collect->target_node)
+	if (folio_nid(folio) == collect->target_node) {
 		collect->counts->already_there += pages;
-	else if (folio_is_zone_device(folio))
-		refuse(collect, MEMSLUICE_REFUSED_UNMOVABLE, pages);
-	else if (!collect->shared && is_shared(folio))
-		refuse(collect, MEMSLUICE_REFUSED_SHARED, pages);
-	else if (!memsluice_isolate(folio, &collect->folios))
-		refuse(collect, MEMSLUICE_REFUSED_BUSY, pages);
-	else
+		return found(folio);
+	}
+	if (folio_is_zone_device(folio)) {
+		why = MEMSLUICE_REFUSED_UNMOVABLE;
+	} else if (!collect->shared && is_shared(folio)) {
+		why = MEMSLUICE_REFUSED_SHARED;
+	} else if (!memsluice_isolate(folio, &collect->folios)) {
+		why = MEMSLUICE_REFUSED_BUSY;
+	} else {
 		collect->pages += pages;
+		return found(folio);
+	}
+	refuse(collect, why, pages);
+	return refused_as(why);
+}
+
+/*
+ * Looks at a folio that cannot go away meanwhile, and is mapped from @address to @end. Return: true
+ * when there is room for no more.
+ */
+static bool take(struct memsluice_collect *collect, struct folio *folio, unsigned long address,
+		 unsigned long end)
+{
+	if (folio != collect->last) {
+		collect->last = folio;
+		collect->last_named = look_at(collect, folio);
+	}
+	name(collect, address, end, collect->last_named);
 	return collect->pages >= collect->room_pages;
 }
 
 static bool take_huge(struct memsluice_collect *collect, struct vm_area_struct *vma,
-		      unsigned long address, pmd_t pmd)
+		      unsigned long address, unsigned long end, pmd_t pmd)
 {
 	struct page *page;
 
 	if (!pmd_present(pmd)) {
 		refuse(collect, MEMSLUICE_REFUSED_BUSY, HPAGE_PMD_NR);
+		name(collect, address, end, refused_as(MEMSLUICE_REFUSED_BUSY));
 		return false;
 	}
 	page = memsluice_call(vm_normal_page_pmd)(vma, address, pmd);
-	return page && take(collect, page_folio(page));
+	return page && take(collect, page_folio(page), address, end);
 }
 
 /* A huge page, or one that is being moved. */
@@ -79,7 +118,7 @@ static int collect_pmd(pmd_t *pmd, unsigned long address, unsigned long end, str
 	if (is_huge(pmdp_get_lockless(pmd))) {
 		lock = pmd_lock(walk->mm, pmd);
 		if (is_huge(*pmd)) {
-			full = take_huge(collect, walk->vma, address, *pmd);
+			full = take_huge(collect, walk->vma, address, end, *pmd);
 			spin_unlock(lock);
 			collect->next = end;
 			return full;
@@ -99,7 +138,7 @@ static int collect_pmd(pmd_t *pmd, unsigned long address, unsigned long end, str
 			continue;
 		folio = memsluice_call(vm_normal_folio)(walk->vma, address, entry);
 		if (folio)
-			full = take(collect, folio);
+			full = take(collect, folio, address, address + PAGE_SIZE);
 	}
 	pte_unmap_unlock(first, lock);
 	collect->next = address;
@@ -114,6 +153,7 @@ static int refuse_hugetlb(pte_t *pte, unsigned long mask, unsigned long address,
 
 	collect->counts->seen += pages;
 	refuse(collect, MEMSLUICE_REFUSED_HUGETLB, pages);
+	name(collect, address, next, refused_as(MEMSLUICE_REFUSED_HUGETLB));
 	collect->next = next;
 	return 0;
 }
@@ -128,6 +168,7 @@ static int collect_vma(unsigned long start, unsigned long end, struct mm_walk *w
 		return 0;
 	collect->counts->seen += pages;
 	refuse(collect, MEMSLUICE_REFUSED_UNMOVABLE, pages);
+	name(collect, start, end, refused_as(MEMSLUICE_REFUSED_UNMOVABLE));
 	return 1;
 }
 
@@ -138,17 +179,71 @@ static const struct mm_walk_ops collect_ops = {
 	.walk_lock = PGWALK_RDLOCK,
 };
 
+static void walk(struct memsluice_collect *collect, struct mm_struct *mm, unsigned long start,
+		 unsigned long end)
+{
+	mmap_assert_locked(mm);
+	collect->last = NULL;
+	collect->next = start;
+	if (memsluice_call(walk_page_range)(mm, start, end, &collect_ops, collect) <= 0)
+		collect->next = end;
+}
+
 int memsluice_collect_range(struct memsluice_collect *collect, struct mm_struct *mm,
 			    unsigned long start, unsigned long end)
 {
 	if (mmap_read_lock_killable(mm))
 		return -EINTR;
-	collect->last = NULL;
-	collect->next = start;
-	if (memsluice_call(walk_page_range)(mm, start, end, &collect_ops, collect) <= 0)
-		collect->next = end;
+	walk(collect, mm, start, end);
 	mmap_read_unlock(mm);
 	return 0;
+}
+
+/* Pages that follow each other, beginning with the first address. */
+static unsigned long run_length(const u64 *addresses, unsigned long count)
+{
+	unsigned long i = 1;
+
+	while (i < count && addresses[i] == addresses[i - 1] + PAGE_SIZE)
+		i++;
+	return i;
+}
+
+/* Return: how many of the addresses have been looked at. */
+static unsigned long walk_run(struct memsluice_collect *collect, struct mm_struct *mm,
+			      unsigned long start, unsigned long length,
+			      struct memsluice_named *named)
+{
+	unsigned long end = start + length * PAGE_SIZE, i;
+
+	collect->named = named;
+	collect->named_start = start;
+	name(collect, start, end, refused_as(MEMSLUICE_REFUSED_ABSENT));
+	walk(collect, mm, start, end);
+	collect->named = NULL;
+	length = (collect->next - start) >> PAGE_SHIFT;
+	for (i = 0; named && i < length; i++) {
+		if (named[i].result != -1 - MEMSLUICE_REFUSED_ABSENT)
+			continue;
+		collect->counts->seen++;
+		refuse(collect, MEMSLUICE_REFUSED_ABSENT, 1);
+	}
+	return length;
+}
+
+long memsluice_collect_addresses(struct memsluice_collect *collect, struct mm_struct *mm,
+				 const u64 *addresses, unsigned long count,
+				 struct memsluice_named *named)
+{
+	unsigned long at = 0;
+
+	if (mmap_read_lock_killable(mm))
+		return -EINTR;
+	while (at < count && collect->pages < collect->room_pages)
+		at += walk_run(collect, mm, addresses[at], run_length(addresses + at, count - at),
+			       named ? named + at : NULL);
+	mmap_read_unlock(mm);
+	return at;
 }
 
 static bool is_charged(struct folio *folio, const struct cgroup *cgroup)
@@ -196,7 +291,7 @@ void memsluice_collect_frames(struct memsluice_collect *collect, const struct cg
 		if (folio) {
 			pages = folio_nr_pages(folio);
 			if (is_charged(folio, cgroup))
-				full = take(collect, folio);
+				full = take(collect, folio, 0, 0);
 			folio_put(folio);
 		}
 		pfn += pages;

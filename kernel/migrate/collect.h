@@ -9,6 +9,13 @@
 
 struct cgroup;
 
+/* What is known of a page that an address names, after looking for it once. */
+struct memsluice_named {
+	s32 result; /* -1 - reason if it is not to be moved; else 0 */
+	unsigned long
+		pfn; /* of a base page that was isolated, or is there already; 0: look again */
+};
+
 /*
  * Isolates the folios that a move is about. @wanted may be NULL: every folio; else it is asked
  * under the page table lock, with @private, whether a folio shall move.
@@ -26,7 +33,10 @@ struct memsluice_collect {
 	struct memsluice_counts *counts; /* seen, already there, refused at once */
 	unsigned long next; /* out: where to go on after moving what was collected */
 	/* private: */
-	struct folio *last; /* a large folio mapped page by page is met once a page */
+	struct folio *last; /* a large folio mapped page by page is met once a page, */
+	struct memsluice_named last_named; /* with the same outcome */
+	struct memsluice_named *named; /* NULL, or of the page at named_start, and of those after */
+	unsigned long named_start;
 };
 
 /**
@@ -44,6 +54,25 @@ struct memsluice_collect {
  */
 int memsluice_collect_range(struct memsluice_collect *collect, struct mm_struct *mm,
 			    unsigned long start, unsigned long end);
+
+/**
+ * memsluice_collect_addresses() - isolate the pages that a process has at some addresses
+ * @collect: what to take
+ * @mm: the caller holds a reference on its users
+ * @addresses: page-aligned
+ * @count: how many
+ * @named: NULL, or as many: what is known of each page afterwards
+ *
+ * Adjacent addresses in a row are walked as one range. An address without a page that may move is
+ * counted as refused, if @named is there.
+ *
+ * Context: process; takes the mmap lock.
+ * Return: how many have been looked at, less than @count when there is no room for more; or
+ * -EINTR when a fatal signal came.
+ */
+long memsluice_collect_addresses(struct memsluice_collect *collect, struct mm_struct *mm,
+				 const u64 *addresses, unsigned long count,
+				 struct memsluice_named *named);
 
 /**
  * memsluice_collect_frames() - isolate page frames charged to a cgroup or below it

@@ -13,7 +13,7 @@
 #include "kernel/migrate/collect.h"
 
 /* Addresses whose pages are isolated in one round. */
-#define ADDRESSES_AT_ONCE 512
+#define ADDRESSES_AT_ONCE 512UL
 /* Requests that have ended and are still shown. */
 #define ENDED_MAX 32
 
@@ -160,15 +160,9 @@ static int run_frames(struct memsluice_request *request, struct memsluice_collec
 	return 0;
 }
 
-/* A page that an address names. */
-struct named {
-	s32 result; /* the reason if it was refused at once; 0: not known yet */
-	unsigned long pfn; /* a base page that was isolated for this address; 0: look again */
-};
-
 /* What became of one page: its node now, or why it did not move. */
-static s32 outcome(struct memsluice_request *request, const struct named *named, u64 address,
-		   struct xarray *refusals)
+static s32 outcome(struct memsluice_request *request, const struct memsluice_named *named,
+		   u64 address, struct xarray *refusals)
 {
 	int target = request->spec.target_node;
 	unsigned long pfn = named->pfn;
@@ -187,88 +181,42 @@ static s32 outcome(struct memsluice_request *request, const struct named *named,
 	return nid == target ? nid : -1 - MEMSLUICE_REFUSED_BUSY;
 }
 
-/* Which reason was counted between two states of the counts; -1 if none was. */
-static int refused_since(const struct memsluice_counts *before,
-			 const struct memsluice_counts *after)
-{
-	int i;
-
-	for (i = 0; i < MEMSLUICE_REFUSALS; i++) {
-		if (after->refused[i] != before->refused[i])
-			return i;
-	}
-	return -1;
-}
-
-/*
- * Isolates the pages of addresses from @from on, as many as there is room for, and notes what is
- * known of each. Return: where to go on, or a negative errno.
- */
-static long collect_addresses(struct memsluice_request *request, struct memsluice_collect *collect,
-			      struct named *named, unsigned long from)
-{
-	const struct memsluice_request_spec *spec = &request->spec;
-	unsigned long end = min(from + ADDRESSES_AT_ONCE, spec->count);
-	unsigned long i;
-
-	for (i = from; i < end && collect->pages < collect->room_pages; i++) {
-		struct memsluice_counts before = *collect->counts;
-		unsigned long address = spec->addresses[i], pages = collect->pages;
-		int why, err;
-
-		err = memsluice_collect_range(collect, spec->mm, address, address + PAGE_SIZE);
-		if (err)
-			return err;
-		*named = (struct named){};
-		/* What is larger may have been split meanwhile, and moved in part. */
-		if (collect->pages > pages && !folio_test_large(collect->last))
-			named->pfn = folio_pfn(collect->last);
-		if (collect->counts->seen == before.seen) {
-			collect->counts->seen++;
-			collect->counts->refused[MEMSLUICE_REFUSED_ABSENT]++;
-		}
-		why = refused_since(&before, collect->counts);
-		/* A huge page that several addresses name is isolated once, and found busy after. */
-		if (why >= 0 && why != MEMSLUICE_REFUSED_BUSY)
-			named->result = -1 - why;
-		named++;
-	}
-	return i;
-}
-
-/* Return: how far it came, or a negative errno. */
+/* Return: how many addresses from @from on are done with, or a negative errno. */
 static long move_addresses(struct memsluice_request *request, struct memsluice_collect *collect,
-			   struct named *named, unsigned long from)
+			   struct memsluice_named *named, unsigned long from)
 {
 	const struct memsluice_request_spec *spec = &request->spec;
+	unsigned long count = min(ADDRESSES_AT_ONCE, spec->count - from);
 	struct xarray refusals;
-	unsigned long i;
-	long to;
+	long done, i;
 
 	if (!mmget_not_zero(spec->mm))
 		return -ESRCH;
 	xa_init(&refusals);
-	to = collect_addresses(request, collect, named, from);
+	done = memsluice_collect_addresses(collect, spec->mm, spec->addresses + from, count, named);
 	move_collected(request, collect, &refusals);
-	for (i = from; to > 0 && spec->results && i < to; i++)
-		spec->results[i] =
-			outcome(request, &named[i - from], spec->addresses[i], &refusals);
+	for (i = 0; spec->results && i < done; i++)
+		spec->results[from + i] =
+			outcome(request, &named[i], spec->addresses[from + i], &refusals);
 	xa_destroy(&refusals);
 	mmput(spec->mm);
-	return to;
+	return done;
 }
 
 static int run_addresses(struct memsluice_request *request, struct memsluice_collect *collect)
 {
-	struct named *named = kmalloc_array(ADDRESSES_AT_ONCE, sizeof(*named), GFP_KERNEL);
-	long at = 0;
+	unsigned long at_once = min(ADDRESSES_AT_ONCE, request->spec.count), at = 0;
+	struct memsluice_named *named = kmalloc_array(at_once, sizeof(*named), GFP_KERNEL);
+	long done = 0;
 
 	if (!named)
 		return -ENOMEM;
-	while (at >= 0 && at < request->spec.count)
-		at = should_stop(request) ? -EINTR : move_addresses(request, collect, named, at);
+	while (done >= 0 && at < request->spec.count) {
+		done = should_stop(request) ? -EINTR : move_addresses(request, collect, named, at);
+		at += max(done, 0L);
+	}
 	kfree(named);
-	return min(at, 0);
+	return min(done, 0L);
 }
 
 static int run_kind(struct memsluice_request *request)

@@ -39,7 +39,7 @@ struct batch {
 	struct memsluice_space *space;
 	unsigned long next_region;
 	unsigned int units;
-	unsigned long address[BATCH_UNITS];
+	u64 address[BATCH_UNITS];
 	u64 pages;
 	nodemask_t allowed;
 };
@@ -129,11 +129,8 @@ static void move_from(struct job *job, const struct batch *batch, int source, in
 		.folios = LIST_HEAD_INIT(collect.folios),
 		.counts = &job->counts,
 	};
-	unsigned int i;
 
-	for (i = 0; i < batch->units; i++)
-		memsluice_collect_range(&collect, batch->space->mm, batch->address[i],
-					batch->address[i] + PAGE_SIZE);
+	memsluice_collect_addresses(&collect, batch->space->mm, batch->address, batch->units, NULL);
 	if (!list_empty(&collect.folios))
 		memsluice_move(&collect.folios, &order, &job->counts, NULL);
 }
