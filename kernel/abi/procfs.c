@@ -220,8 +220,8 @@ static int migration_show(struct seq_file *file, void *unused)
 	for_each_node_state(nid, N_MEMORY) {
 		struct memsluice_pool_status pool = memsluice_pool_status(nid);
 
-		seq_printf(file, "pool %d pages %lu hits %llu misses %llu\n", nid, pool.pages,
-			   pool.hits, pool.misses);
+		seq_printf(file, "pool %d pages %lu hits %llu misses %llu reused %llu\n", nid,
+			   pool.pages, pool.hits, pool.misses, pool.reused);
 	}
 	kfree(statistics);
 	return 0;

@@ -154,6 +154,11 @@ u64 memsluice_symbols_features(u64 wanted)
 	return wanted;
 }
 
+unsigned long memsluice_data_address(const char *name)
+{
+	return static_call(memsluice_lookup_name)(name);
+}
+
 bool memsluice_symbol_bound(const char *name)
 {
 	unsigned int i;

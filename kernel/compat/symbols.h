@@ -168,6 +168,9 @@ int memsluice_symbols_bind(bool allow_unchecked);
 /* Features all of whose functions are bound. */
 u64 memsluice_symbols_features(u64 wanted);
 
+/* The address of a variable that is not exported; 0: this kernel does not have it. */
+unsigned long memsluice_data_address(const char *name);
+
 /* True when one function is bound. */
 bool memsluice_symbol_bound(const char *name);
 

@@ -49,12 +49,11 @@ static void refuse(struct batch *batch, struct folio *folio, enum memsluice_refu
 	list_add_tail(&folio->lru, &batch->result->refused[why]);
 }
 
-/* Gives up the reference of the isolation. */
-static void release_source(struct folio *folio)
+/* The reference of the isolation remains. */
+static void uncount_isolated(struct folio *folio)
 {
 	mod_node_page_state(folio_pgdat(folio), NR_ISOLATED_ANON + folio_is_file_lru(folio),
 			    -folio_nr_pages(folio));
-	folio_put(folio);
 }
 
 /*
@@ -80,7 +79,8 @@ static void plan(struct batch *batch, struct list_head *folios, const struct mem
 			folio_clear_active(folio);
 			folio_clear_unevictable(folio);
 			batch->result->gone_pages += folio_nr_pages(folio);
-			release_source(folio);
+			uncount_isolated(folio);
+			folio_put(folio);
 			continue;
 		}
 		destination = batch->full ?
@@ -275,7 +275,8 @@ static void finish(struct batch *batch, const struct memsluice_copy *copy, struc
 	folio_unlock(source);
 	batch->result->moved_pages += folio_nr_pages(source);
 	memsluice_moved_add(&batch->sample.moved, folio_order(source));
-	release_source(source);
+	uncount_isolated(source);
+	memsluice_destination_reuse(source);
 }
 
 static void map_all(struct batch *batch)

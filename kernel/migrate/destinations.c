@@ -8,7 +8,9 @@
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 
-#define IDLE_MS 1000 /* after that long without a request a pool halves */
+#include "kernel/compat/fresh.h"
+
+#define FADE_MS 1000 /* how often a pool forgets half of what was taken from it */
 #define NODE_FRACTION 64
 
 /* The sizes that are kept; others are allocated when they are needed. */
@@ -24,13 +26,16 @@ struct pool {
 	spinlock_t lock; /* what follows */
 	struct list_head folios[CLASSES];
 	unsigned long count[CLASSES]; /* folios on the list */
-	unsigned long wanted[CLASSES]; /* folios that the thread keeps there */
-	unsigned long asked_at; /* jiffies of the last request */
+	unsigned long wanted[CLASSES]; /* folios that it shall hold at most */
+	unsigned long taken[CLASSES]; /* folios that were asked for and have not come back */
+	unsigned long most_taken[CLASSES]; /* of late */
+	unsigned long fades_at; /* jiffies */
+	unsigned long bound_pages; /* as of the last request */
 	bool closed; /* memory of the node is being taken away */
-	u64 hits, misses;
+	u64 hits, misses, reused;
 };
 
-unsigned int memsluice_pool_mib = 32;
+unsigned int memsluice_pool_mib = 128;
 
 static struct pool *pools; /* by node */
 static struct shrinker *shrinker;
@@ -77,11 +82,20 @@ static struct folio *take(struct pool *pool, int size)
 static bool has_room(const struct pool *pool, int size)
 {
 	lockdep_assert_held(&pool->lock);
-	return pool->count[size] < pool->wanted[size] && !pool->closed;
+	/* What one size has too many of until it is trimmed, the other has to do without. */
+	return pool->count[size] < pool->wanted[size] && !pool->closed &&
+	       pages_of(pool->count) + (1UL << orders[size]) <= pool->bound_pages;
+}
+
+/* New folios fill half of a pool: what comes back from moves costs less. */
+static bool wants_new(const struct pool *pool, int size)
+{
+	lockdep_assert_held(&pool->lock);
+	return pool->count[size] < DIV_ROUND_UP(pool->wanted[size], 2) && !pool->closed;
 }
 
 /* Return: false when the pool has enough of these, and the folio is still the caller's. */
-static bool keep(struct pool *pool, int size, struct folio *folio)
+static bool keep(struct pool *pool, int size, struct folio *folio, bool reused)
 {
 	bool kept;
 
@@ -90,6 +104,7 @@ static bool keep(struct pool *pool, int size, struct folio *folio)
 	if (kept) {
 		list_add(&folio->lru, &pool->folios[size]);
 		pool->count[size]++;
+		pool->reused += reused;
 	}
 	spin_unlock(&pool->lock);
 	return kept;
@@ -101,7 +116,24 @@ static bool is_poisoned(struct folio *folio)
 	       (folio_test_large(folio) && folio_test_has_hwpoisoned(folio));
 }
 
-/* One folio of the pool, and one more that it shall hold. */
+/*
+ * The pool shall hold one more folio; at its bound, at the cost of the other size if one was missed.
+ * Return: false when it may not.
+ */
+static bool want_more(struct pool *pool, int size, bool missed)
+{
+	unsigned long pages = 1UL << orders[size];
+
+	lockdep_assert_held(&pool->lock);
+	if (missed && pages_of(pool->wanted) + pages > pool->bound_pages)
+		pool->wanted[size == BASE ? HUGE : BASE] /= 2;
+	if (pages_of(pool->wanted) + pages > pool->bound_pages)
+		return false;
+	pool->wanted[size]++;
+	return true;
+}
+
+/* The pool comes to hold twice what is taken from it before as much comes back. */
 static struct folio *ask(int nid, int size)
 {
 	struct pool *pool = &pools[nid];
@@ -110,21 +142,34 @@ static struct folio *ask(int nid, int size)
 
 	spin_lock(&pool->lock);
 	folio = take(pool, size);
-	pool->asked_at = jiffies;
 	if (folio)
 		pool->hits++;
 	else
 		pool->misses++;
-	if (pool->wanted[size] <= pool->count[size] + !!folio &&
-	    pages_of(pool->wanted) + (1UL << orders[size]) <= bound_pages(nid))
-		pool->wanted[size]++;
-	wake = pool->count[size] * 2 < pool->wanted[size] && !pool->closed;
+	pool->bound_pages = bound_pages(nid);
+	pool->taken[size] = min(pool->taken[size] + 1, pool->bound_pages >> orders[size]);
+	pool->most_taken[size] = max(pool->most_taken[size], pool->taken[size]);
+	while (pool->wanted[size] < 2 * pool->taken[size] && want_more(pool, size, !folio))
+		;
+	wake = wants_new(pool, size);
 	spin_unlock(&pool->lock);
 	if (wake) {
 		WRITE_ONCE(refill_asked, true);
 		wake_up(&refill_wait);
 	}
 	return folio;
+}
+
+/* A folio comes back to where one was taken. Return: true when the pool has room for it. */
+static bool comes_back(struct pool *pool, int size)
+{
+	bool room;
+
+	spin_lock(&pool->lock);
+	pool->taken[size] -= !!pool->taken[size];
+	room = has_room(pool, size);
+	spin_unlock(&pool->lock);
+	return room;
 }
 
 static struct folio *allocate(int nid, unsigned int order, gfp_t reclaim)
@@ -155,7 +200,18 @@ void memsluice_destination_put(struct folio *folio)
 	int size = class_of(folio_order(folio));
 	struct pool *pool = &pools[folio_nid(folio)];
 
-	if (size < 0 || folio_ref_count(folio) != 1 || !keep(pool, size, folio))
+	if (size < 0 || !comes_back(pool, size) || folio_ref_count(folio) != 1 ||
+	    !keep(pool, size, folio, false))
+		folio_put(folio);
+}
+
+void memsluice_destination_reuse(struct folio *folio)
+{
+	int size = class_of(folio_order(folio));
+	struct pool *pool = &pools[folio_nid(folio)];
+
+	if (size < 0 || !comes_back(pool, size) || !memsluice_make_fresh(folio) ||
+	    !keep(pool, size, folio, true))
 		folio_put(folio);
 }
 
@@ -188,7 +244,7 @@ static bool refill_one(int nid, int size)
 	bool wanted;
 
 	spin_lock(&pool->lock);
-	wanted = has_room(pool, size);
+	wanted = wants_new(pool, size);
 	spin_unlock(&pool->lock);
 	if (!wanted)
 		return false;
@@ -196,23 +252,39 @@ static bool refill_one(int nid, int size)
 	folio = allocate(nid, orders[size], 0);
 	if (!folio)
 		return false;
-	if (keep(pool, size, folio))
+	if (keep(pool, size, folio, false))
 		return true;
 	folio_put(folio);
 	return false;
 }
 
-/* Halves a pool that nobody uses, or that is above a bound that was lowered. */
-static void shrink_idle(int nid)
+/* What has been taken long ago does not come back; what a pool wants follows, by half at a time. */
+static void fade(int nid)
 {
 	struct pool *pool = &pools[nid];
 	int size;
 
+	lockdep_assert_held(&pool->lock);
+	for (size = 0; size < CLASSES; size++) {
+		unsigned long enough = 2 * pool->most_taken[size];
+
+		if (pages_of(pool->wanted) > bound_pages(nid))
+			enough = 0;
+		if (pool->wanted[size] > enough)
+			pool->wanted[size] = max(enough, pool->wanted[size] / 2);
+		pool->taken[size] /= 2;
+		pool->most_taken[size] = pool->taken[size];
+	}
+}
+
+static void shrink_idle(int nid)
+{
+	struct pool *pool = &pools[nid];
+
 	spin_lock(&pool->lock);
-	if (time_after(jiffies, pool->asked_at + msecs_to_jiffies(IDLE_MS)) ||
-	    pages_of(pool->wanted) > bound_pages(nid)) {
-		for (size = 0; size < CLASSES; size++)
-			pool->wanted[size] /= 2;
+	if (time_after_eq(jiffies, pool->fades_at)) {
+		pool->fades_at = jiffies + msecs_to_jiffies(FADE_MS);
+		fade(nid);
 	}
 	spin_unlock(&pool->lock);
 	trim(pool);
@@ -238,7 +310,7 @@ static int refill_thread(void *unused)
 	while (!kthread_should_stop()) {
 		wait_event_idle_timeout(refill_wait,
 					READ_ONCE(refill_asked) || kthread_should_stop(),
-					active ? msecs_to_jiffies(IDLE_MS) : MAX_SCHEDULE_TIMEOUT);
+					active ? msecs_to_jiffies(FADE_MS) : MAX_SCHEDULE_TIMEOUT);
 		WRITE_ONCE(refill_asked, false);
 		active = false;
 		for_each_online_node(nid) {
@@ -310,6 +382,7 @@ struct memsluice_pool_status memsluice_pool_status(int nid)
 	status.pages = pages_of(pool->count);
 	status.hits = pool->hits;
 	status.misses = pool->misses;
+	status.reused = pool->reused;
 	spin_unlock(&pool->lock);
 	return status;
 }
@@ -340,6 +413,7 @@ int memsluice_destinations_start(void)
 {
 	int nid, size, err;
 
+	memsluice_fresh_start();
 	pools = kcalloc(nr_node_ids, sizeof(*pools), GFP_KERNEL);
 	if (!pools)
 		return -ENOMEM;

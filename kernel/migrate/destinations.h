@@ -8,9 +8,10 @@
 struct folio;
 
 /*
- * Free folios of each node, base pages and huge ones, allocated (and so zeroed, where the kernel
- * does that) ahead of time by a background thread. A pool grows with what is asked of it, up to a
- * bound, and shrinks to nothing when nobody asks. Its folios are charged to no cgroup.
+ * Free folios of each node, base pages and huge ones. A pool grows with what is asked of it, up to
+ * a bound, and shrinks to nothing when nobody asks. A background thread keeps it half full of new
+ * folios (zeroed, where the kernel does that); the other half is for those that were moved away
+ * from. Its folios are charged to no cgroup.
  */
 
 /* Bound of each node's pool; never more than 1/64 of the node. 0: no pools. */
@@ -30,10 +31,17 @@ struct folio *memsluice_destination_get(int nid, unsigned int order, gfp_t recla
 /* Takes back a folio that was not needed. */
 void memsluice_destination_put(struct folio *folio);
 
+/*
+ * Takes the reference of a folio that was moved away from: its node's pool may keep it for what
+ * moves there, which spares an allocation, and clearing what the copy will overwrite.
+ */
+void memsluice_destination_reuse(struct folio *folio);
+
 struct memsluice_pool_status {
 	unsigned long pages; /* in the pool now */
 	u64 hits; /* folios that came from it */
 	u64 misses; /* that had to be allocated while somebody waited */
+	u64 reused; /* that it kept after they had been moved away from */
 };
 
 struct memsluice_pool_status memsluice_pool_status(int nid);

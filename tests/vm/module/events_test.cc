@@ -11,8 +11,10 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <sstream>
 
 #include "tests/vm/module/life.h"
 #include "tests/vm/module/requests.h"
@@ -369,6 +371,16 @@ uint64_t migration_count(const std::string& name) {
   return at == std::string::npos ? 0 : std::stoull(text.substr(at + name.size() + 2));
 }
 
+// A column of a node's pool of destinations.
+uint64_t pool_count(int node, const std::string& what) {
+  std::istringstream words(read_file("/proc/memsluice/migration"));
+  for (std::string word, last, number; words >> word; last = word) {
+    if (last == "pool") number = word;
+    if (last == what && number == std::to_string(node)) return std::stoull(word);
+  }
+  return 0;
+}
+
 // The engine that fails on purpose, while it is loaded.
 class TestEngine {
  public:
@@ -434,11 +446,9 @@ TEST_F(Events, EnginesComeAndGoInTheMiddle) {
 }
 
 TEST_F(Events, ThePoolServesWhoComesAgainAndShrinksAfter) {
-  write_file("/sys/kernel/memsluice/pool_mib", "32");
+  const auto bound = read_file("/sys/kernel/memsluice/pool_mib");
   Pages pages(4 * kMib, kSlow);
-  auto pool_pages = [](int node) {
-    return migration_count("pool " + std::to_string(node) + " pages");
-  };
+  auto pool_pages = [](int node) { return pool_count(node, "pages"); };
   EXPECT_TRUE(eventually([&] {
     move(pages.data(), pages.bytes(), kFast);
     move(pages.data(), pages.bytes(), kSlow);
@@ -448,8 +458,45 @@ TEST_F(Events, ThePoolServesWhoComesAgainAndShrinksAfter) {
   write_file("/sys/kernel/memsluice/pool_mib", "0");
   move(pages.data(), pages.bytes(), kFast);
   EXPECT_EQ(pool_pages(kFast), 0U);
-  write_file("/sys/kernel/memsluice/pool_mib", "32");
+  write_file("/sys/kernel/memsluice/pool_mib", bound);
   EXPECT_TRUE(pages.intact());
+}
+
+// Free folios must not be counted as anybody's, nor be what they were before.
+TEST_F(Events, WhatWasMovedAwayFromIsMovedTo) {
+  const std::string huge_pages = "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/stats/";
+  auto anonymous = [&] { return std::stoul(read_file(huge_pages + "nr_anon")); };
+  auto reused = [] { return pool_count(kSlow, "reused") + pool_count(kFast, "reused"); };
+  const uint64_t anonymous_before = anonymous(), reused_before = reused();
+  {
+    Pages pages(2 * kMib, kSlow);
+    Pages huge(4 * kHugeBytes, kSlow, Pages::Huge::kAlways, 3);
+    Life life(pages.data(), pages.bytes());
+    for (int round = 0; round < 12; round++) {
+      const int target = round % 2 ? kSlow : kFast;
+      move(pages.data(), pages.bytes(), target);
+      EXPECT_EQ(move(huge.data(), huge.bytes(), target).moved_pages, huge.bytes() / kPageBytes);
+      EXPECT_TRUE(huge.intact());
+    }
+    EXPECT_TRUE(life.intact());
+    EXPECT_GE(reused(), reused_before + 512);
+    EXPECT_GE(anonymous(), anonymous_before + 4);
+  }
+  // What was anonymous becomes shared memory, and the other way round.
+  const size_t bytes = 2 * kMib;
+  auto* shared = static_cast<char*>(
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(static_cast<void*>(shared), MAP_FAILED);
+  std::memset(shared, 0x5a, bytes);
+  Pages pages(bytes, kSlow, Pages::Huge::kNever, 5);
+  for (int round = 0; round < 6; round++) {
+    move(shared, bytes, round % 2 ? kSlow : kFast, MEMSLUICE_MIGRATE_ALL_MAPPINGS);
+    move(pages.data(), bytes, round % 2 ? kSlow : kFast);
+  }
+  EXPECT_EQ(std::count(shared, shared + bytes, 0x5a), static_cast<ptrdiff_t>(bytes));
+  EXPECT_TRUE(pages.intact());
+  munmap(shared, bytes);
+  EXPECT_TRUE(eventually([&] { return anonymous() == anonymous_before; })) << anonymous();
 }
 
 TEST_F(Events, TheKernelsOwnPathIsThereForWhoAsks) {
