@@ -17,7 +17,9 @@ MODULE = "/opt/memsluice/modules/memsluice.ko"
 MIGRATION = "/proc/memsluice/migration"
 EVENT = "/sys/kernel/tracing/events/memsluice/memsluice_batch_mapped/enable"
 PHASES = ("unmap", "copy", "map")
-# Items, and how often each method has its turn. Of huge pages as many as the nodes hold.
+WARM_UP_ROUNDS = 2  # fill the pools, and are not counted
+COUNTED_ROUNDS = 2
+# Items, and how many pairs of turns. More huge pages than 64 are only more of the same.
 LISTS = {
     "base": {1: 20, 8: 20, 64: 15, 512: 10, 4096: 5},
     "thp": {1: 15, 8: 10, 64: 5},
@@ -27,21 +29,28 @@ LISTS = {
 
 @dataclass(frozen=True)
 class Pair:
-    """What one turn of each method took, in ns, for so many pages."""
+    """What a turn of METHOD and one of move_pages(2) took, in ns, for so many pages."""
 
     pages: int
-    ns: dict[str, int]
+    ns: int
+    move_pages_ns: int
+
+    @property
+    def speedup(self) -> float:
+        return self.move_pages_ns / self.ns
 
 
-def _run(vm: Vm, kind: str, items: int, rounds: int) -> list[Pair]:
-    command = ["migrate-lists", "--kind", kind, "--items", str(items), "--rounds", str(rounds)]
+def _run(vm: Vm, method: str, kind: str, items: int, rounds: int) -> list[Pair]:
+    rounds += WARM_UP_ROUNDS
+    command = ["migrate-lists", "--method", method, "--kind", kind]
+    command += ["--items", str(items), "--rounds", str(rounds)]
     lines = [json.loads(line) for line in vm.run(command, timeout=1800).stdout.splitlines()]
     pairs: list[Pair] = []
-    for number in range(rounds):
+    for number in range(WARM_UP_ROUNDS, rounds):
         turn = {line["method"]: line for line in lines if line["round"] == number}
-        pairs.append(Pair(turn["ours"]["pages"], {name: at["ns"] for name, at in turn.items()}))
-    # The first turn fills pools and caches.
-    return pairs[1:]
+        pages, ns = turn[method]["pages"], turn[method]["ns"]
+        pairs.append(Pair(pages, ns, turn["move_pages"]["ns"]))
+    return pairs
 
 
 def _counters(vm: Vm) -> dict[str, int]:
@@ -52,39 +61,40 @@ def _counters(vm: Vm) -> dict[str, int]:
 def _speed(vm: Vm, rounds: int, figures: Figures, say: Callable[[str], None]) -> None:
     for kind, items, turns in _lists():
         say(f"{kind}, {items} items")
-        for pair in _run(vm, kind, items, turns * rounds + 1):
-            ours = pair.ns["ours"]
+        for pair in _run(vm, "ours", kind, items, turns * rounds):
             for name in (f"migrate.{kind}", f"migrate.{kind}.items_{items}"):
-                figures.add(f"{name}.speedup.emulated", pair.ns["move_pages"] / ours, "x")
-            figures.add(f"migrate.{kind}.over_in_tree.emulated", pair.ns["in_tree"] / ours, "x")
-            pages_per_s = pair.pages * 1e9 / ours
+                figures.add(f"{name}.speedup.emulated", pair.speedup, "x")
+            pages_per_s = pair.pages * 1e9 / pair.ns
             figures.add(f"migrate.{kind}.items_{items}.pages_per_s.emulated", pages_per_s, "1/s")
+        for pair in _run(vm, "in_tree", kind, items, turns * rounds):
+            figures.add(f"migrate.{kind}.in_tree_speedup.emulated", pair.speedup, "x")
 
 
 def _instructions(vm: Vm, figures: Figures, say: Callable[[str], None]) -> None:
     for kind, items, _ in _lists():
         say(f"{kind}, {items} items, instructions counted")
+        name = f"migrate.{kind}.items_{items}.instructions_per_page"
         before = _counters(vm)
-        pairs = _run(vm, kind, items, 4)
+        pairs = _run(vm, "ours", kind, items, COUNTED_ROUNDS)
         after = _counters(vm)
-        moved = sum(pair.pages for pair in pairs) * 4 / 3  # the first turn included
-        for pair in pairs:
-            ratio = pair.ns["ours"] / pair.ns["move_pages"]
-            figures.add(f"migrate.{kind}.instructions_ratio.emulated", ratio, "x")
-            for method, ns in pair.ns.items():
-                name = f"migrate.{kind}.items_{items}.instructions_per_page.{method}.emulated"
-                figures.add(name, ns / pair.pages, "instructions")
+        moved = pairs[0].pages * (COUNTED_ROUNDS + WARM_UP_ROUNDS)
         for phase in PHASES:
             spent = after[f"{phase}_ns"] - before[f"{phase}_ns"]
-            name = f"migrate.{kind}.items_{items}.instructions_per_page.phase_{phase}.emulated"
-            figures.add(name, spent / moved, "instructions")
+            figures.add(f"{name}.phase_{phase}.emulated", spent / moved, "instructions")
+        for pair in pairs:
+            figures.add(f"migrate.{kind}.instructions_ratio.emulated", 1 / pair.speedup, "x")
+            figures.add(f"{name}.ours.emulated", pair.ns / pair.pages, "instructions")
+            per_page = pair.move_pages_ns / pair.pages
+            figures.add(f"{name}.move_pages.emulated", per_page, "instructions")
+        for pair in _run(vm, "in_tree", kind, items, COUNTED_ROUNDS):
+            figures.add(f"{name}.in_tree.emulated", pair.ns / pair.pages, "instructions")
 
 
 def _stall(vm: Vm, figures: Figures) -> None:
     """Over the bound, of base pages: where the clock counts instructions, no CPU is taken away."""
     bound_ns = int(vm.run("cat /sys/kernel/memsluice/batch_stall_us").stdout) * 1000
     vm.run(f"echo > /sys/kernel/tracing/trace; echo 1 > {EVENT}")
-    _run(vm, "base", 4096, 6)
+    _run(vm, "ours", "base", 4096, 4)
     trace = vm.run(f"echo 0 > {EVENT}; cat /sys/kernel/tracing/trace").stdout
     stalls = sorted(int(ns) for ns in re.findall(r"stall_ns=(\d+)", trace))
     p99 = stalls[min(len(stalls) - 1, len(stalls) * 99 // 100)]

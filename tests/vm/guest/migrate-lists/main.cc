@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-// Moves lists of pages between two nodes, by each method in turn, and prints how long that took.
+// Moves lists of pages between two nodes, by a method and by move_pages(2) in turn, and prints how
+// long that took.
 #include <fcntl.h>
 #include <linux/mempolicy.h>
 #include <sys/ioctl.h>
@@ -31,6 +32,7 @@ constexpr size_t kMixed = 8;
 
 struct Options {
   std::string kind = "base";
+  std::string method = "ours";
   size_t items = 512;
   int rounds = 5;
   int from = 1;
@@ -165,8 +167,6 @@ int64_t now_ns() {
   return now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-constexpr std::array kMethods = {"ours", "move_pages", "in_tree"};
-
 // How long it takes to move the list to a node.
 int64_t time_move(Mover* mover, const std::string& method, std::vector<void*>* addresses,
                   int node) {
@@ -184,9 +184,10 @@ void run(const Options& options) {
   List list(options);
   Mover mover;
   std::vector<void*> addresses = list.addresses();
+  const std::array methods = {options.method, std::string("move_pages")};
   for (int round = 0; round < options.rounds; round++) {
-    for (size_t i = 0; i < kMethods.size(); i++) {
-      const std::string method = kMethods[(i + static_cast<size_t>(round)) % kMethods.size()];
+    for (size_t i = 0; i < methods.size(); i++) {
+      const std::string& method = methods[(i + static_cast<size_t>(round)) % methods.size()];
       // There and back: what one direction costs more, the other costs less.
       int64_t took = time_move(&mover, method, &addresses, options.to);
       took += time_move(&mover, method, &addresses, options.from);
@@ -204,10 +205,14 @@ void run(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app(
-      "Moves a list of pages to and fro between two nodes, by memsluice, by move_pages(2) "
-      "and by the kernel's own migration with memsluice's pool, in turn.");
+      "Moves a list of pages to and fro between two nodes, by memsluice and by move_pages(2) "
+      "in turn.");
   app.add_option("--kind", options.kind, "what is in the list")
       ->check(CLI::IsMember({"base", "thp", "mixed"}));
+  app.add_option("--method", options.method,
+                 "how memsluice moves: by batches of its own, or by the kernel's migration with "
+                 "memsluice's pool")
+      ->check(CLI::IsMember({"ours", "in_tree"}));
   app.add_option("--items", options.items, "pages in the list, a huge one being one")
       ->check(CLI::Range(size_t{1}, size_t{MEMSLUICE_ADDRESSES_MAX}));
   app.add_option("--rounds", options.rounds, "how often each method has its turn")
