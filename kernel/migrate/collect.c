@@ -94,6 +94,7 @@ static bool take_huge(struct memsluice_collect *collect, struct vm_area_struct *
 	struct page *page;
 
 	if (!pmd_present(pmd)) {
+		collect->counts->seen += HPAGE_PMD_NR;
 		refuse(collect, MEMSLUICE_REFUSED_BUSY, HPAGE_PMD_NR);
 		name(collect, address, end, refused_as(MEMSLUICE_REFUSED_BUSY));
 		return false;

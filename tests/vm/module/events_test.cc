@@ -230,6 +230,140 @@ std::vector<std::string> memory_blocks(int node) {
   return blocks;
 }
 
+// DAMON migrates what lies in a node's memory, again and again, until it goes out of scope.
+class Damon {
+ public:
+  Damon(int from, int to) {
+    // One watcher of physical memory keeps others out.
+    if (access(kStatistics, F_OK) == 0) write_file(kStatistics, "N");
+    set("nr_kdamonds", "1");
+    set("0/contexts/nr_contexts", "1");
+    const std::string context = "0/contexts/0/";
+    set(context + "operations", "paddr");
+    set(context + "monitoring_attrs/intervals/sample_us", "1000");
+    set(context + "monitoring_attrs/intervals/aggr_us", "10000");
+    set(context + "targets/nr_targets", "1");
+    set(context + "targets/0/regions/nr_regions", "1");
+    const auto [start, end] = memory_of(from);
+    set(context + "targets/0/regions/0/start", std::to_string(start));
+    set(context + "targets/0/regions/0/end", std::to_string(end));
+    set(context + "schemes/nr_schemes", "1");
+    const std::string scheme = context + "schemes/0/";
+    set(scheme + "action", "migrate_cold");
+    set(scheme + "target_nid", std::to_string(to));
+    set(scheme + "access_pattern/sz/max", "1099511627776");
+    set(scheme + "access_pattern/nr_accesses/max", "1000");
+    set(scheme + "access_pattern/age/max", "1000000");
+    set("0/state", "on");
+  }
+  ~Damon() {
+    set("0/state", "off");
+    set("nr_kdamonds", "0");
+    if (access(kStatistics, F_OK) == 0) write_file(kStatistics, "Y");
+  }
+  Damon(const Damon&) = delete;
+  Damon& operator=(const Damon&) = delete;
+
+  static bool is_there() { return access(kFolder, F_OK) == 0; }
+  // Pages that it has migrated.
+  static uint64_t moved() {
+    write_file(std::string(kFolder) + "0/state", "update_schemes_stats");
+    return std::stoull(read_file(std::string(kFolder) + "0/contexts/0/schemes/0/stats/sz_applied"));
+  }
+
+ private:
+  static constexpr char kFolder[] = "/sys/kernel/mm/damon/admin/kdamonds/";
+  static constexpr char kStatistics[] = "/sys/module/damon_stat/parameters/enabled";
+
+  static void set(const std::string& file, const std::string& value) {
+    write_file(kFolder + file, value);
+  }
+
+  // Physical addresses, from the numbers of its blocks.
+  static std::pair<uint64_t, uint64_t> memory_of(int node) {
+    const uint64_t block_bytes =
+        std::stoull(read_file("/sys/devices/system/memory/block_size_bytes"), nullptr, 16);
+    uint64_t first = UINT64_MAX, last = 0;
+    for (const std::string& state : memory_blocks(node)) {
+      const uint64_t number = std::stoull(state.substr(state.rfind("memory") + 6));
+      first = std::min(first, number);
+      last = std::max(last, number);
+    }
+    return {first * block_bytes, (last + 1) * block_bytes};
+  }
+};
+
+TEST_F(Events, DamonMovesToo) {
+  if (!Damon::is_there()) GTEST_SKIP() << "this kernel has no DAMON";
+  Pages pages(16 * kMib, kSlow);
+  Pages huge(4 * kHugeBytes, kSlow, Pages::Huge::kAlways, 3);
+  Life life(pages.data(), pages.bytes());
+  {
+    Damon damon(kFast, kSlow);
+    for (int round = 0; round < 200 && (round < 12 || !Damon::moved()); round++) {
+      move(pages.data(), pages.bytes(), kFast);
+      move(huge.data(), huge.bytes(), kFast);
+    }
+    EXPECT_GT(Damon::moved(), 0U);
+  }
+  EXPECT_TRUE(life.intact());
+  EXPECT_TRUE(huge.intact());
+}
+
+// What the kernel counts for a cgroup and for the host is after moves what it was before.
+TEST_F(Events, CountersAreWhatTheyWere) {
+  Cgroup cgroup("census");
+  pid_t child = start_ready_child([&](auto ready) {
+    cgroup.enter(getpid());
+    Pages base(8 * kMib, kSlow);
+    Pages huge(4 * kHugeBytes, kSlow, Pages::Huge::kAlways, 2);
+    Pages locked(kMib, kSlow, Pages::Huge::kNever, 3);
+    if (mlock(locked.data(), locked.bytes())) return 2;
+    auto* shared =
+        mmap(nullptr, 2 * kMib, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    std::memset(shared, 1, 2 * kMib);
+    ready();
+    while (access("/tmp/census-done", F_OK)) usleep(20000);
+    return base.intact() && huge.intact() && locked.intact() ? 0 : 1;
+  });
+  Descriptor pidfd(open_pidfd(child));
+  memsluice_request_status status;
+  // Where it has to be in the end, too; what the kernel holds back per CPU is given back.
+  ASSERT_EQ(move_process(pidfd.get(), kSlow, &status), 0);
+  auto census = [&] {
+    write_file("/proc/sys/vm/stat_refresh", "1");
+    std::ostringstream counts;
+    for (const char* name : {"anon ", "shmem ", "anon_thp ", "unevictable ", "inactive_anon ",
+                             "active_anon ", "file_mapped "})
+      counts << name << field(cgroup.path() + "/memory.stat", name) << "\n";
+    for (const char* name :
+         {"nr_mlock ", "nr_shmem ", "nr_anon_transparent_hugepages ", "nr_unevictable "})
+      counts << name << field("/proc/vmstat", name) << "\n";
+    counts << "on slow "
+           << field("/sys/devices/system/node/node1/meminfo", "Node 1 AnonHugePages:");
+    return counts.str();
+  };
+  auto settled = [&] {
+    std::string last = census(), now;
+    for (; (usleep(2500000), now = census()) != last; last = now) {
+    }
+    return now;
+  };
+  const std::string before = settled();
+  const uint64_t free_before = field("/proc/meminfo", "MemFree:");
+  for (int round = 0; round < 20; round++)
+    EXPECT_EQ(move_process(pidfd.get(), round % 2 ? kSlow : kFast, &status), 0);
+  EXPECT_TRUE(eventually([&] { return census() == before; }, 30)) << before << "\n" << census();
+  // A page in a hundred that is lost would be 4 MiB; nothing else in the guest needs as much.
+  EXPECT_TRUE(eventually([&] { return field("/proc/meminfo", "MemFree:") + 4096 > free_before; }))
+      << free_before << " KiB before";
+  touch("/tmp/census-done");
+  EXPECT_EQ(wait_child(child), 0);
+  unlink("/tmp/census-done");
+  EXPECT_TRUE(eventually(
+      [&] { return std::stoull(read_file(cgroup.path() + "/memory.current")) < kMib; }, 30));
+}
+
 // Takes away and gives back what it can of a node's memory. Return: how many blocks that were.
 int cycle_memory(int node) {
   int cycled = 0;

@@ -60,14 +60,6 @@ void write_again(volatile char* at) {
   *at = *at;
 }
 
-uint64_t field(const std::string& file, const std::string& name) {
-  auto text = read_file(file);
-  auto at = text.find("\n" + name);
-  if (at == std::string::npos) at = text.starts_with(name) ? 0 : std::string::npos;
-  if (at == std::string::npos) return 0;
-  return std::stoull(text.substr(text.find_first_of("0123456789", at + name.size())));
-}
-
 // Swap in memory that compresses: fast, and needs no disk.
 class Swap {
  public:

@@ -257,6 +257,14 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
+uint64_t field(const std::string& file, const std::string& name) {
+  auto text = read_file(file);
+  auto at = text.find("\n" + name);
+  if (at == std::string::npos) at = text.starts_with(name) ? 0 : std::string::npos;
+  if (at == std::string::npos) return 0;
+  return std::stoull(text.substr(text.find_first_of("0123456789", at + name.size())));
+}
+
 void write_file(const std::string& path, const std::string& text) {
   Descriptor file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (file.get() < 0) fail(path);

@@ -114,6 +114,8 @@ pid_t start_ready_child(const std::function<int(const std::function<void()>& rea
 
 std::string read_file(const std::string& path);
 void write_file(const std::string& path, const std::string& text);
+// The first number after a name at the beginning of a line; 0 when there is none.
+uint64_t field(const std::string& file, const std::string& name);
 void touch(const std::string& path);
 
 // Polls until the condition holds; false when it never did.

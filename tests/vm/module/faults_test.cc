@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+// Allocations that fail, one site after the other, and the module leaving in the middle.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "tests/vm/module/life.h"
+#include "tests/vm/module/requests.h"
+
+namespace memsluice::test {
+namespace {
+
+constexpr size_t kMib = size_t{1} << 20;
+const char kModule[] = "/opt/memsluice/modules/memsluice.ko";
+
+// 0 or a negative errno.
+int load() {
+  Descriptor file(open(kModule, O_RDONLY | O_CLOEXEC));
+  return syscall(SYS_finit_module, file.get(), "", 0) ? -errno : 0;
+}
+
+int unload() {
+  return syscall(SYS_delete_module, "memsluice", O_NONBLOCK) ? -errno : 0;
+}
+
+class Faults : public RequestTest {
+ protected:
+  // Every allocation may fail, not only those that nobody would miss.
+  static bool can_inject() {
+    const std::string debugfs = "/sys/kernel/debug/";
+    if (access((debugfs + "failslab").c_str(), F_OK)) return false;
+    for (const std::string kind : {"failslab/", "fail_page_alloc/"}) {
+      write_file(debugfs + kind + "ignore-gfp-wait", "N");
+      write_file(debugfs + kind + "verbose", "0");
+    }
+    write_file(debugfs + "fail_page_alloc/ignore-gfp-highmem", "N");
+    write_file(debugfs + "fail_page_alloc/min-order", "0");
+    return true;
+  }
+
+  // Calls with the Nth allocation of this thread failing. Return: false when it made fewer.
+  template <typename Call>
+  static bool with_failure(int nth, const Call& call) {
+    Descriptor file(open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC));
+    const std::string number = std::to_string(nth);
+    EXPECT_EQ(pwrite(file.get(), number.data(), number.size(), 0),
+              static_cast<ssize_t>(number.size()));
+    call();
+    char left[16] = {};
+    EXPECT_GT(pread(file.get(), left, sizeof(left) - 1, 0), 0);
+    EXPECT_EQ(pwrite(file.get(), "0", 1, 0), 1);
+    return std::atoi(left) == 0;
+  }
+
+  // Return: how many allocations there are.
+  template <typename Call>
+  static int fail_each(const Call& call) {
+    int nth = 1;
+    while (with_failure(nth, call)) nth++;
+    return nth - 1;
+  }
+};
+
+TEST_F(Faults, EachAllocationOfARequestFails) {
+  if (!can_inject()) GTEST_SKIP() << "only the debug kernel has fault injection";
+  Cgroup cgroup("faults");
+  cgroup.enter(getpid());
+  Pages pages(64 * kPageBytes, kSlow);
+  Pages huge(kHugeBytes, kSlow, Pages::Huge::kAlways, 2);
+  cgroup.enter(0);
+  std::vector<void*> addresses;
+  for (size_t at = 0; at < pages.bytes(); at += kPageBytes) addresses.push_back(pages.data() + at);
+  addresses.push_back(huge.data());
+  std::vector<int32_t> results(addresses.size());
+  Life life(pages.data(), pages.bytes());
+  int target = kFast;
+  auto request = [&](memsluice_migrate_kind kind, uint64_t address, uint64_t length) {
+    auto status = sized<memsluice_request_status>();
+    auto migrate = sized<memsluice_migrate>();
+    migrate.kind = kind;
+    migrate.flags = MEMSLUICE_MIGRATE_ALL_MAPPINGS;
+    migrate.source_node = -1;
+    migrate.target_node = target;
+    migrate.address = address;
+    migrate.length = length;
+    migrate.status = reinterpret_cast<uint64_t>(&status);
+    migrate.results =
+        kind == MEMSLUICE_MIGRATE_ADDRESSES ? reinterpret_cast<uint64_t>(results.data()) : 0;
+    const int error = run(&migrate);
+    EXPECT_TRUE(error == 0 || error == -ENOMEM) << error;
+    if (error == 0 && status.state == MEMSLUICE_REQUEST_DONE) expect_all_accounted(status);
+    target = target == kFast ? kSlow : kFast;
+  };
+  EXPECT_GT(fail_each([&] {
+              request(MEMSLUICE_MIGRATE_ADDRESSES, reinterpret_cast<uint64_t>(addresses.data()),
+                      addresses.size());
+            }),
+            5);
+  EXPECT_GT(fail_each([&] { request(MEMSLUICE_MIGRATE_RANGE, pages.address(), pages.bytes()); }),
+            3);
+  EXPECT_GT(fail_each([&] { request(MEMSLUICE_MIGRATE_RANGE, huge.address(), huge.bytes()); }), 3);
+  EXPECT_TRUE(life.intact());
+  EXPECT_TRUE(huge.intact());
+}
+
+TEST_F(Faults, EachAllocationOfATenantFails) {
+  if (!can_inject()) GTEST_SKIP() << "only the debug kernel has fault injection";
+  Cgroup cgroup("faults-tenant");
+  auto set_and_clear = [&] {
+    const int error = set_tenant(cgroup, policy_tiering(kMib));
+    EXPECT_TRUE(error == 0 || error == -ENOMEM) << error;
+    if (error == 0) {
+      EXPECT_EQ(clear_tenant(cgroup.id()), 0);
+    }
+  };
+  EXPECT_GT(fail_each(set_and_clear), 0);
+  for (const char* file : {"status", "tenants", "requests", "hotness", "migration"})
+    fail_each([&] { read_file(std::string("/proc/memsluice/") + file); });
+}
+
+TEST_F(Faults, EachAllocationOfLoadingFails) {
+  if (!can_inject()) GTEST_SKIP() << "only the debug kernel has fault injection";
+  ASSERT_EQ(unload(), 0);
+  const int sites = fail_each([] {
+    const int error = load();
+    EXPECT_TRUE(error == 0 || error == -ENOMEM) << error;
+    if (error == 0) {
+      EXPECT_EQ(unload(), 0);
+    }
+  });
+  EXPECT_GT(sites, 50);
+  EXPECT_EQ(load(), 0);
+}
+
+// Requests, tiering and reclaim (which asks the pools for their pages) go on while the module goes.
+TEST_F(Faults, TheModuleLeavesInTheMiddle) {
+  Cgroup cgroup("leaving");
+  pid_t child = start_ready_child([&](auto ready) {
+    cgroup.enter(getpid());
+    Pages pages(16 * kMib, kSlow);
+    Life life(pages.data(), pages.bytes());
+    ready();
+    while (access("/tmp/leaving-done", F_OK)) usleep(20000);
+    return life.intact() ? 0 : 1;
+  });
+  Pages pages(16 * kMib, kSlow);
+  Life life(pages.data(), pages.bytes());
+  {
+    Meanwhile reclaim([] { write_file("/proc/sys/vm/drop_caches", "3"); });
+    for (int round = 0; round < 3; round++) {
+      EXPECT_EQ(set_tenant(cgroup, policy_tiering(round % 2 ? 0 : MEMSLUICE_NO_LIMIT)), 0);
+      move(pages.data(), pages.bytes(), round % 2 ? kSlow : kFast);
+      memsluice_request_status status;
+      {
+        Descriptor request(start(pages, &status));
+        EXPECT_EQ(unload(), -EWOULDBLOCK);
+      }
+      // The worker may still be at it.
+      EXPECT_TRUE(eventually([] { return unload() == 0; }, 60));
+      EXPECT_EQ(load(), 0);
+    }
+  }
+  touch("/tmp/leaving-done");
+  EXPECT_EQ(wait_child(child), 0);
+  unlink("/tmp/leaving-done");
+  EXPECT_TRUE(life.intact());
+}
+
+}  // namespace
+}  // namespace memsluice::test
