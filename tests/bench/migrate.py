@@ -21,9 +21,9 @@ WARM_UP_ROUNDS = 2  # fill the pools, and are not counted
 COUNTED_ROUNDS = 2
 # Items, and how many pairs of turns. More huge pages than 64 are only more of the same.
 LISTS = {
-    "base": {1: 20, 8: 20, 64: 15, 512: 10, 4096: 5},
-    "thp": {1: 15, 8: 10, 64: 5},
-    "mixed": {8: 15, 64: 10, 512: 3},
+    "base": {1: 20, 8: 20, 64: 15, 512: 8, 4096: 3},
+    "thp": {1: 10, 8: 6, 64: 2},
+    "mixed": {8: 10, 64: 4, 512: 1},
 }
 
 
@@ -66,7 +66,7 @@ def _speed(vm: Vm, rounds: int, figures: Figures, say: Callable[[str], None]) ->
                 figures.add(f"{name}.speedup.emulated", pair.speedup, "x")
             pages_per_s = pair.pages * 1e9 / pair.ns
             figures.add(f"migrate.{kind}.items_{items}.pages_per_s.emulated", pages_per_s, "1/s")
-        for pair in _run(vm, "in_tree", kind, items, turns * rounds):
+        for pair in _run(vm, "in_tree", kind, items, turns):
             figures.add(f"migrate.{kind}.in_tree_speedup.emulated", pair.speedup, "x")
 
 
