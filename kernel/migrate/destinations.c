@@ -349,6 +349,17 @@ static unsigned long shrink_scan(struct shrinker *unused, struct shrink_control 
 	return trim(pool) ?: SHRINK_STOP;
 }
 
+static void set_closed(struct pool *pool, bool closed)
+{
+	spin_lock(&pool->lock);
+	pool->closed = closed;
+	if (closed)
+		memset(pool->wanted, 0, sizeof(pool->wanted));
+	spin_unlock(&pool->lock);
+	if (closed)
+		trim(pool);
+}
+
 /*
  * A folio of a pool is on no list that offlining knows: it would wait for it for ever. One block is
  * taken away at a time, under the lock of memory hot-plug.
@@ -356,18 +367,17 @@ static unsigned long shrink_scan(struct shrinker *unused, struct shrink_control 
 static int memory_changes(struct notifier_block *unused, unsigned long action, void *data)
 {
 	const struct memory_notify *memory = data;
-	struct pool *pool = &pools[pfn_to_nid(memory->start_pfn)];
+	static int closed_nid = NUMA_NO_NODE;
 
-	spin_lock(&pool->lock);
 	if (action == MEM_GOING_OFFLINE) {
-		pool->closed = true;
-		memset(pool->wanted, 0, sizeof(pool->wanted));
-	} else if (action == MEM_CANCEL_OFFLINE || action == MEM_OFFLINE) {
-		pool->closed = false;
+		closed_nid = pfn_to_nid(memory->start_pfn);
+		set_closed(&pools[closed_nid], true);
+	} else if ((action == MEM_CANCEL_OFFLINE || action == MEM_OFFLINE) &&
+		   closed_nid != NUMA_NO_NODE) {
+		/* Pages that are gone no longer say whose they were. */
+		set_closed(&pools[closed_nid], false);
+		closed_nid = NUMA_NO_NODE;
 	}
-	spin_unlock(&pool->lock);
-	if (action == MEM_GOING_OFFLINE)
-		trim(pool);
 	return NOTIFY_OK;
 }
 
