@@ -83,7 +83,7 @@ def pytest(
 ) -> None:
     junit = LOGS / f"{name}.xml"
     timeout = f"--timeout={TEST_SECONDS + longest_test_s}"
-    command = [PYTHON, "-m", "pytest", "-v", timeout, f"--junitxml={junit}"]
+    command = [PYTHON, "-m", "pytest", "-v", timeout, "--durations=20", f"--junitxml={junit}"]
     if pattern:
         command += ["-k", pattern]
     steps.run_tests(name, command + where, junit, limit_s, stream=True, also_good=[NO_TESTS])

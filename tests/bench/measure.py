@@ -45,4 +45,5 @@ class Figures:
 
 
 def _rounded(value: float) -> str:
-    return f"{value:.1f}" if value < 1000 else f"{value:.0f}"
+    digits = 2 if value < 10 else 1 if value < 1000 else 0
+    return f"{value:.{digits}f}"
