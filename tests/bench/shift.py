@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .tiered_host import Sample, TieredHost
 
-BYTES, HOT_BYTES = "448M", "64M"
+BYTES, HOT_BYTES = "768M", "64M"
 SHIFT_SECONDS = 30
 
 

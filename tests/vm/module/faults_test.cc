@@ -64,10 +64,14 @@ class Faults : public RequestTest {
     while (with_failure(nth, call)) nth++;
     return nth - 1;
   }
+
+  // Opening a file allocates, too: it is opened before.
+  static int open_device() { return open("/dev/" MEMSLUICE_DEVICE, O_RDWR | O_CLOEXEC); }
 };
 
 TEST_F(Faults, EachAllocationOfARequestFails) {
   if (!can_inject()) GTEST_SKIP() << "only the debug kernel has fault injection";
+  Descriptor device(open_device());
   Cgroup cgroup("faults");
   cgroup.enter(getpid());
   Pages pages(64 * kPageBytes, kSlow);
@@ -91,7 +95,8 @@ TEST_F(Faults, EachAllocationOfARequestFails) {
     migrate.status = reinterpret_cast<uint64_t>(&status);
     migrate.results =
         kind == MEMSLUICE_MIGRATE_ADDRESSES ? reinterpret_cast<uint64_t>(results.data()) : 0;
-    const int error = run(&migrate);
+    migrate.pidfd = self_.get();
+    const int error = ioctl_on(device.get(), MEMSLUICE_IOC_MIGRATE, &migrate);
     EXPECT_TRUE(error == 0 || error == -ENOMEM) << error;
     if (error == 0 && status.state == MEMSLUICE_REQUEST_DONE) expect_all_accounted(status);
     target = target == kFast ? kSlow : kFast;
@@ -111,16 +116,26 @@ TEST_F(Faults, EachAllocationOfARequestFails) {
 TEST_F(Faults, EachAllocationOfATenantFails) {
   if (!can_inject()) GTEST_SKIP() << "only the debug kernel has fault injection";
   Cgroup cgroup("faults-tenant");
-  auto set_and_clear = [&] {
-    const int error = set_tenant(cgroup, policy_tiering(kMib));
-    EXPECT_TRUE(error == 0 || error == -ENOMEM) << error;
-    if (error == 0) {
-      EXPECT_EQ(clear_tenant(cgroup.id()), 0);
-    }
-  };
-  EXPECT_GT(fail_each(set_and_clear), 0);
+  Descriptor device(open_device());
+  Descriptor directory(open(cgroup.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  auto set = sized<memsluice_tenant_set>();
+  set.cgroup_fd = directory.get();
+  set.policy = policy_tiering(kMib);
+  auto clear = sized<memsluice_tenant_clear>();
+  EXPECT_GT(fail_each([&] {
+              const int error = ioctl_on(device.get(), MEMSLUICE_IOC_TENANT_SET, &set);
+              EXPECT_TRUE(error == 0 || error == -ENOMEM) << error;
+              clear.cgroup_id = set.cgroup_id;
+              ioctl_on(device.get(), MEMSLUICE_IOC_TENANT_CLEAR, &clear);
+            }),
+            0);
+  char text[4096];
   for (const char* file : {"status", "tenants", "requests", "hotness", "migration"})
-    fail_each([&] { read_file(std::string("/proc/memsluice/") + file); });
+    fail_each([&] {
+      Descriptor shown(open((std::string("/proc/memsluice/") + file).c_str(), O_RDONLY));
+      while (shown.get() >= 0 && read(shown.get(), text, sizeof(text)) > 0) {
+      }
+    });
 }
 
 TEST_F(Faults, EachAllocationOfLoadingFails) {

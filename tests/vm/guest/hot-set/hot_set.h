@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <numeric>
 
 #include "tests/vm/guest/random.h"
 
@@ -26,18 +28,30 @@ struct Line {
 };
 static_assert(sizeof(Line) == kLineBytes);
 
-// Where accesses go: `hot_percent` of them into a window of `hot_lines` that moves on by its own
-// size at every shift, the others anywhere.
+// Where accesses go: `hot_percent` of them into a window of `hot_lines` that is somewhere else
+// after every shift, the others anywhere. A few windows in a row are spread over the whole buffer,
+// so that as many of them are in fast memory by chance as the fast part of the buffer has room for.
 struct HotSet {
   uint64_t lines;
   uint64_t hot_lines;
   uint64_t hot_percent;
 
-  uint64_t first_hot_line(uint64_t shifts) const { return shifts * hot_lines % lines; }
+  uint64_t windows() const { return std::max<uint64_t>(lines / hot_lines, 1); }
+
+  // Near the golden section of all windows, and with no divisor in common: each has its turn.
+  uint64_t stride() const {
+    uint64_t stride = std::max<uint64_t>(windows() * 618 / 1000, 1);
+    while (std::gcd(stride, windows()) != 1) ++stride;
+    return stride;
+  }
+
+  uint64_t first_hot_line(uint64_t shifts) const {
+    return (shifts % windows() + 1) * stride() % windows() * hot_lines;
+  }
 
   uint64_t pick(Random& random, uint64_t shifts) const {
     if (random.below(100) >= hot_percent) return random.below(lines);
-    return (first_hot_line(shifts) + random.below(hot_lines)) % lines;
+    return std::min(first_hot_line(shifts) + random.below(hot_lines), lines - 1);
   }
 };
 

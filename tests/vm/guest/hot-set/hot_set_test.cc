@@ -42,20 +42,27 @@ TEST(HotSet, PutsItsShareIntoTheWindow) {
     for (int i = 0; i < kPicks; ++i) {
       const uint64_t line = hot_set.pick(random, shifts);
       ASSERT_LT(line, 1000u);
-      if (line / 100 == shifts % 10) ++hot;
+      if (line / 100 == hot_set.first_hot_line(shifts) / 100) ++hot;
     }
     // 90 % on purpose and a tenth of the rest by chance; five standard deviations are 0.5 %.
     EXPECT_NEAR(hot, 0.91 * kPicks, 0.005 * kPicks);
   }
 }
 
-TEST(HotSet, WindowWrapsAround) {
-  const HotSet hot_set{10, 4, 100};
-  EXPECT_EQ(hot_set.first_hot_line(2), 8u);
-  Random random(4);
-  std::set<uint64_t> seen;
-  for (int i = 0; i < 1000; ++i) seen.insert(hot_set.pick(random, 2));
-  EXPECT_EQ(seen, (std::set<uint64_t>{8, 9, 0, 1}));
+TEST(HotSet, EachWindowHasItsTurnAndFewAreSpread) {
+  for (uint64_t windows : {1, 2, 7, 10, 12, 100}) {
+    const HotSet hot_set{windows * 100 + 30, 100, 90};
+    std::set<uint64_t> seen;
+    for (uint64_t shifts = 0; shifts < windows; ++shifts) {
+      EXPECT_LE(hot_set.first_hot_line(shifts) + 100, hot_set.lines);
+      seen.insert(hot_set.first_hot_line(shifts));
+    }
+    EXPECT_EQ(seen.size(), windows);
+  }
+  const HotSet hot_set{1200, 100, 90};
+  int low = 0;
+  for (uint64_t shifts = 0; shifts < 4; ++shifts) low += hot_set.first_hot_line(shifts) < 600;
+  EXPECT_EQ(low, 2);
 }
 
 }  // namespace
