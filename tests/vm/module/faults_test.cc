@@ -72,11 +72,8 @@ class Faults : public RequestTest {
 TEST_F(Faults, EachAllocationOfARequestFails) {
   if (!can_inject()) GTEST_SKIP() << "only the debug kernel has fault injection";
   Descriptor device(open_device());
-  Cgroup cgroup("faults");
-  cgroup.enter(getpid());
   Pages pages(64 * kPageBytes, kSlow);
   Pages huge(kHugeBytes, kSlow, Pages::Huge::kAlways, 2);
-  cgroup.enter(0);
   std::vector<void*> addresses;
   for (size_t at = 0; at < pages.bytes(); at += kPageBytes) addresses.push_back(pages.data() + at);
   addresses.push_back(huge.data());
