@@ -114,7 +114,7 @@ static bool is_wanted(struct folio *folio, void *owner)
 	return memsluice_owns(owner, folio);
 }
 
-/* Collects those pages of the batch that are on one node, and moves them. */
+/* Moves those pages of the batch that are on one node, as many at a time as may be isolated. */
 static void move_from(struct job *job, const struct batch *batch, int source, int target)
 {
 	struct memsluice_move_order order = { .target_node = target, .why = job->why };
@@ -129,10 +129,18 @@ static void move_from(struct job *job, const struct batch *batch, int source, in
 		.folios = LIST_HEAD_INIT(collect.folios),
 		.counts = &job->counts,
 	};
+	unsigned int at;
+	long done;
 
-	memsluice_collect_addresses(&collect, batch->space->mm, batch->address, batch->units, NULL);
-	if (!list_empty(&collect.folios))
-		memsluice_move(&collect.folios, &order, &job->counts, NULL);
+	for (at = 0; at < batch->units; at += done) {
+		done = memsluice_collect_addresses(&collect, batch->space->mm, batch->address + at,
+						   batch->units - at, NULL);
+		if (done <= 0)
+			break;
+		if (!list_empty(&collect.folios))
+			memsluice_move(&collect.folios, &order, &job->counts, NULL);
+		collect.pages = 0;
+	}
 }
 
 static void move_batch(struct job *job, const struct batch *batch)
