@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include "kernel/compat/fresh.h"
 
 #include <linux/mm.h>
@@ -20,6 +22,8 @@ void memsluice_fresh_start(void)
 {
 	large_statistics =
 		(struct mthp_stat __percpu __force *)memsluice_data_address("mthp_stats");
+	if (!large_statistics)
+		pr_warn("mthp_stats: this kernel does not have it; huge pages are not used again\n");
 }
 
 static void clear_flags(struct page *page, unsigned long which)

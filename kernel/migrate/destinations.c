@@ -30,7 +30,6 @@ struct pool {
 	unsigned long taken[CLASSES]; /* folios that were asked for and have not come back */
 	unsigned long most_taken[CLASSES]; /* of late */
 	unsigned long fades_at; /* jiffies */
-	unsigned long bound_pages; /* as of the last request */
 	bool closed; /* memory of the node is being taken away */
 	u64 hits, misses, reused;
 };
@@ -54,11 +53,11 @@ static int class_of(unsigned int order)
 	return -1;
 }
 
-static unsigned long bound_pages(int nid)
+static unsigned long bound_pages(const struct pool *pool)
 {
 	unsigned long pages = (unsigned long)READ_ONCE(memsluice_pool_mib) << (20 - PAGE_SHIFT);
 
-	return min(pages, node_present_pages(nid) / NODE_FRACTION);
+	return min(pages, node_present_pages(pool - pools) / NODE_FRACTION);
 }
 
 static unsigned long pages_of(const unsigned long count[CLASSES])
@@ -84,7 +83,7 @@ static bool has_room(const struct pool *pool, int size)
 	lockdep_assert_held(&pool->lock);
 	/* What one size has too many of until it is trimmed, the other has to do without. */
 	return pool->count[size] < pool->wanted[size] && !pool->closed &&
-	       pages_of(pool->count) + (1UL << orders[size]) <= pool->bound_pages;
+	       pages_of(pool->count) + (1UL << orders[size]) <= bound_pages(pool);
 }
 
 /* New folios fill half of a pool: what comes back from moves costs less. */
@@ -122,12 +121,12 @@ static bool is_poisoned(struct folio *folio)
  */
 static bool want_more(struct pool *pool, int size, bool missed)
 {
-	unsigned long pages = 1UL << orders[size];
+	unsigned long pages = 1UL << orders[size], bound = bound_pages(pool);
 
 	lockdep_assert_held(&pool->lock);
-	if (missed && pages_of(pool->wanted) + pages > pool->bound_pages)
+	if (missed && pages_of(pool->wanted) + pages > bound)
 		pool->wanted[size == BASE ? HUGE : BASE] /= 2;
-	if (pages_of(pool->wanted) + pages > pool->bound_pages)
+	if (pages_of(pool->wanted) + pages > bound)
 		return false;
 	pool->wanted[size]++;
 	return true;
@@ -146,8 +145,7 @@ static struct folio *ask(int nid, int size)
 		pool->hits++;
 	else
 		pool->misses++;
-	pool->bound_pages = bound_pages(nid);
-	pool->taken[size] = min(pool->taken[size] + 1, pool->bound_pages >> orders[size]);
+	pool->taken[size] = min(pool->taken[size] + 1, bound_pages(pool) >> orders[size]);
 	pool->most_taken[size] = max(pool->most_taken[size], pool->taken[size]);
 	while (pool->wanted[size] < 2 * pool->taken[size] && want_more(pool, size, !folio))
 		;
@@ -195,24 +193,25 @@ struct folio *memsluice_destination_get(int nid, unsigned int order, gfp_t recla
 	return folio ?: allocate(nid, order, reclaim);
 }
 
-void memsluice_destination_put(struct folio *folio)
+static void take_back(struct folio *folio, bool was_used)
 {
 	int size = class_of(folio_order(folio));
 	struct pool *pool = &pools[folio_nid(folio)];
 
-	if (size < 0 || !comes_back(pool, size) || folio_ref_count(folio) != 1 ||
-	    !keep(pool, size, folio, false))
+	if (size < 0 || !comes_back(pool, size) ||
+	    !(was_used ? memsluice_make_fresh(folio) : folio_ref_count(folio) == 1) ||
+	    !keep(pool, size, folio, was_used))
 		folio_put(folio);
+}
+
+void memsluice_destination_put(struct folio *folio)
+{
+	take_back(folio, false);
 }
 
 void memsluice_destination_reuse(struct folio *folio)
 {
-	int size = class_of(folio_order(folio));
-	struct pool *pool = &pools[folio_nid(folio)];
-
-	if (size < 0 || !comes_back(pool, size) || !memsluice_make_fresh(folio) ||
-	    !keep(pool, size, folio, true))
-		folio_put(folio);
+	take_back(folio, true);
 }
 
 /* Frees what the pool holds above what it shall hold. Return: the pages that were freed. */
@@ -259,16 +258,15 @@ static bool refill_one(int nid, int size)
 }
 
 /* What has been taken long ago does not come back; what a pool wants follows, by half at a time. */
-static void fade(int nid)
+static void fade(struct pool *pool)
 {
-	struct pool *pool = &pools[nid];
 	int size;
 
 	lockdep_assert_held(&pool->lock);
 	for (size = 0; size < CLASSES; size++) {
 		unsigned long enough = 2 * pool->most_taken[size];
 
-		if (pages_of(pool->wanted) > bound_pages(nid))
+		if (pages_of(pool->wanted) > bound_pages(pool))
 			enough = 0;
 		if (pool->wanted[size] > enough)
 			pool->wanted[size] = max(enough, pool->wanted[size] / 2);
@@ -277,14 +275,12 @@ static void fade(int nid)
 	}
 }
 
-static void shrink_idle(int nid)
+static void shrink_idle(struct pool *pool)
 {
-	struct pool *pool = &pools[nid];
-
 	spin_lock(&pool->lock);
 	if (time_after_eq(jiffies, pool->fades_at)) {
 		pool->fades_at = jiffies + msecs_to_jiffies(FADE_MS);
-		fade(nid);
+		fade(pool);
 	}
 	spin_unlock(&pool->lock);
 	trim(pool);
@@ -318,7 +314,7 @@ static int refill_thread(void *unused)
 				while (!kthread_should_stop() && refill_one(nid, size))
 					cond_resched();
 			}
-			shrink_idle(nid);
+			shrink_idle(&pools[nid]);
 			active |= wants_something(&pools[nid]);
 		}
 	}
