@@ -172,15 +172,8 @@ TEST_F(Events, ATracerPokes) {
 
 TEST_F(Events, TheCpusetChangesInTheMiddle) {
   Cgroup cgroup("cpuset-events");
-  pid_t child = start_ready_child([&](auto ready) {
-    cgroup.enter(getpid());
-    Pages pages(16 * kMib, kSlow);
-    Life life(pages.data(), pages.bytes());
-    ready();
-    while (access("/tmp/cpuset-done", F_OK)) usleep(20000);
-    return life.intact() ? 0 : 1;
-  });
-  Descriptor pidfd(open_pidfd(child));
+  LivingProcess process(cgroup, 16 * kMib);
+  Descriptor pidfd(open_pidfd(process.pid()));
   {
     Meanwhile change(
         [&, fast = false]() mutable { cgroup.write("cpuset.mems", (fast = !fast) ? "0" : "0-1"); });
@@ -191,9 +184,7 @@ TEST_F(Events, TheCpusetChangesInTheMiddle) {
       EXPECT_TRUE(!error || error == -EACCES) << error;
     }
   }
-  touch("/tmp/cpuset-done");
-  EXPECT_EQ(wait_child(child), 0);
-  unlink("/tmp/cpuset-done");
+  EXPECT_TRUE(process.ended_intact());
 }
 
 TEST_F(Events, CompactionAndBalancingMoveToo) {
@@ -235,7 +226,7 @@ class Damon {
  public:
   Damon(int from, int to) {
     // One watcher of physical memory keeps others out.
-    if (access(kStatistics, F_OK) == 0) write_file(kStatistics, "N");
+    if (!statistics_.empty()) write_file(kStatistics, "N");
     set("nr_kdamonds", "1");
     set("0/contexts/nr_contexts", "1");
     const std::string context = "0/contexts/0/";
@@ -259,7 +250,7 @@ class Damon {
   ~Damon() {
     set("0/state", "off");
     set("nr_kdamonds", "0");
-    if (access(kStatistics, F_OK) == 0) write_file(kStatistics, "Y");
+    if (!statistics_.empty()) write_file(kStatistics, statistics_);
   }
   Damon(const Damon&) = delete;
   Damon& operator=(const Damon&) = delete;
@@ -291,6 +282,8 @@ class Damon {
     }
     return {first * block_bytes, (last + 1) * block_bytes};
   }
+
+  std::string statistics_ = read_file(kStatistics);  // whether they were on; empty: there are none
 };
 
 TEST_F(Events, DamonMovesToo) {
@@ -412,15 +405,8 @@ TEST_F(Events, CpusGoAndComeInTheMiddle) {
 
 TEST_F(Events, AFrozenProcessIsMovedAndThaws) {
   Cgroup cgroup("frozen");
-  pid_t child = start_ready_child([&](auto ready) {
-    cgroup.enter(getpid());
-    Pages pages(8 * kMib, kSlow);
-    Life life(pages.data(), pages.bytes());
-    ready();
-    while (access("/tmp/frozen-done", F_OK)) usleep(20000);
-    return life.intact() ? 0 : 1;
-  });
-  Descriptor pidfd(open_pidfd(child));
+  LivingProcess process(cgroup, 8 * kMib);
+  Descriptor pidfd(open_pidfd(process.pid()));
   {
     Meanwhile freeze([&, frozen = false]() mutable {
       cgroup.write("cgroup.freeze", (frozen = !frozen) ? "1" : "0");
@@ -433,9 +419,7 @@ TEST_F(Events, AFrozenProcessIsMovedAndThaws) {
     }
   }
   cgroup.write("cgroup.freeze", "0");
-  touch("/tmp/frozen-done");
-  EXPECT_EQ(wait_child(child), 0);
-  unlink("/tmp/frozen-done");
+  EXPECT_TRUE(process.ended_intact());
 }
 
 TEST_F(Events, RealTimeWritersWaitAndGoOn) {

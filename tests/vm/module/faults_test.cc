@@ -81,15 +81,10 @@ TEST_F(Faults, EachAllocationOfARequestFails) {
   Life life(pages.data(), pages.bytes());
   int target = kFast;
   auto request = [&](memsluice_migrate_kind kind, uint64_t address, uint64_t length) {
-    auto status = sized<memsluice_request_status>();
-    auto migrate = sized<memsluice_migrate>();
+    memsluice_request_status status;
+    auto migrate = range_request(address, length, target, &status);
     migrate.kind = kind;
     migrate.flags = MEMSLUICE_MIGRATE_ALL_MAPPINGS;
-    migrate.source_node = -1;
-    migrate.target_node = target;
-    migrate.address = address;
-    migrate.length = length;
-    migrate.status = reinterpret_cast<uint64_t>(&status);
     migrate.results =
         kind == MEMSLUICE_MIGRATE_ADDRESSES ? reinterpret_cast<uint64_t>(results.data()) : 0;
     migrate.pidfd = self_.get();
@@ -154,14 +149,7 @@ TEST_F(Faults, EachAllocationOfLoadingFails) {
 // Requests, tiering and reclaim (which asks the pools for their pages) go on while the module goes.
 TEST_F(Faults, TheModuleLeavesInTheMiddle) {
   Cgroup cgroup("leaving");
-  pid_t child = start_ready_child([&](auto ready) {
-    cgroup.enter(getpid());
-    Pages pages(16 * kMib, kSlow);
-    Life life(pages.data(), pages.bytes());
-    ready();
-    while (access("/tmp/leaving-done", F_OK)) usleep(20000);
-    return life.intact() ? 0 : 1;
-  });
+  LivingProcess tenant(cgroup, 16 * kMib);
   Pages pages(16 * kMib, kSlow);
   Life life(pages.data(), pages.bytes());
   {
@@ -179,9 +167,7 @@ TEST_F(Faults, TheModuleLeavesInTheMiddle) {
       EXPECT_EQ(load(), 0);
     }
   }
-  touch("/tmp/leaving-done");
-  EXPECT_EQ(wait_child(child), 0);
-  unlink("/tmp/leaving-done");
+  EXPECT_TRUE(tenant.ended_intact());
   EXPECT_TRUE(life.intact());
 }
 

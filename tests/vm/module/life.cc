@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "tests/vm/module/life.h"
 
+#include <unistd.h>
+
 #include <iostream>
 
 #include "tests/vm/module/world.h"
@@ -65,6 +67,30 @@ bool Life::intact() {
   for (size_t page = 0; page < written_.size(); page++) broken += !page_is_whole(page);
   if (broken) std::cerr << broken << " of " << written_.size() << " pages are broken\n";
   return !broken && !torn_;
+}
+
+LivingProcess::LivingProcess(const Cgroup& cgroup, size_t bytes)
+    : asked_("/tmp/ends-" + std::to_string(getpid())) {
+  pid_ = start_ready_child([&](auto ready) {
+    cgroup.enter(getpid());
+    Pages pages(bytes, kSlow);
+    Life life(pages.data(), pages.bytes());
+    ready();
+    while (access(asked_.c_str(), F_OK)) usleep(20000);
+    return life.intact() ? 0 : 1;
+  });
+}
+
+LivingProcess::~LivingProcess() {
+  if (pid_ > 0) (void)ended_intact();
+}
+
+bool LivingProcess::ended_intact() {
+  touch(asked_);
+  const bool intact = wait_child(pid_) == 0;
+  unlink(asked_.c_str());
+  pid_ = -1;
+  return intact;
 }
 
 Meanwhile::Meanwhile(std::function<void()> what) {

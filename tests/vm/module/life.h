@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -35,6 +38,25 @@ class Life {
   std::atomic<bool> torn_{false};
   std::atomic<uint64_t> rounds_{0};
   std::thread thread_;
+};
+
+class Cgroup;
+
+// A process in a cgroup, with Life on memory of the slow node, until it is asked to end.
+class LivingProcess {
+ public:
+  LivingProcess(const Cgroup& cgroup, size_t bytes);
+  ~LivingProcess();
+  LivingProcess(const LivingProcess&) = delete;
+  LivingProcess& operator=(const LivingProcess&) = delete;
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+  // Asks it to end. Return: whether its memory was as it should be.
+  [[nodiscard]] bool ended_intact();
+
+ private:
+  std::string asked_;  // a file that is there when it shall end
+  pid_t pid_ = -1;
 };
 
 // Does something again and again in a thread, until it goes out of scope.

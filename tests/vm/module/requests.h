@@ -36,14 +36,8 @@ inline memsluice_request_status ended(int fd) {
 
 // Moves everything that a process has mapped. Return: 0 or a negative errno.
 inline int move_process(int pidfd, int node, memsluice_request_status* status) {
-  *status = sized<memsluice_request_status>();
-  auto migrate = sized<memsluice_migrate>();
-  migrate.kind = MEMSLUICE_MIGRATE_RANGE;
+  auto migrate = range_request(0, uint64_t{1} << 47, node, status);
   migrate.pidfd = pidfd;
-  migrate.source_node = -1;
-  migrate.target_node = node;
-  migrate.length = uint64_t{1} << 47;
-  migrate.status = reinterpret_cast<uint64_t>(status);
   return device_ioctl(MEMSLUICE_IOC_MIGRATE, &migrate);
 }
 
@@ -61,15 +55,9 @@ class RequestTest : public testing::Test {
 
   // Moves what is mapped in a range.
   memsluice_request_status move(const char* start, size_t bytes, int node, uint32_t flags = 0) {
-    auto status = sized<memsluice_request_status>();
-    auto migrate = sized<memsluice_migrate>();
-    migrate.kind = MEMSLUICE_MIGRATE_RANGE;
+    memsluice_request_status status;
+    auto migrate = range_request(reinterpret_cast<uint64_t>(start), bytes, node, &status);
     migrate.flags = flags;
-    migrate.source_node = -1;
-    migrate.target_node = node;
-    migrate.address = reinterpret_cast<uint64_t>(start);
-    migrate.length = bytes;
-    migrate.status = reinterpret_cast<uint64_t>(&status);
     EXPECT_EQ(run(&migrate), 0);
     EXPECT_EQ(status.state, MEMSLUICE_REQUEST_DONE);
     expect_all_accounted(status);

@@ -188,12 +188,17 @@ std::vector<int> nodes_of(const char* start, size_t bytes) {
 
 memsluice_migrate range_request(const Pages& pages, int target_node,
                                 memsluice_request_status* status) {
+  return range_request(pages.address(), pages.bytes(), target_node, status);
+}
+
+memsluice_migrate range_request(uint64_t address, uint64_t length, int target_node,
+                                memsluice_request_status* status) {
   auto migrate = sized<memsluice_migrate>();
   migrate.kind = MEMSLUICE_MIGRATE_RANGE;
   migrate.source_node = -1;
   migrate.target_node = target_node;
-  migrate.address = pages.address();
-  migrate.length = pages.bytes();
+  migrate.address = address;
+  migrate.length = length;
   *status = sized<memsluice_request_status>();
   migrate.status = reinterpret_cast<uint64_t>(status);
   return migrate;

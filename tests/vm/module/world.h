@@ -98,6 +98,8 @@ class Pages {
 std::vector<int> nodes_of(const char* start, size_t bytes);
 
 // A request for a range of this process.
+memsluice_migrate range_request(uint64_t address, uint64_t length, int target_node,
+                                memsluice_request_status* status);
 memsluice_migrate range_request(const Pages& pages, int target_node,
                                 memsluice_request_status* status);
 
