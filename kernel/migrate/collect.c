@@ -205,7 +205,7 @@ static unsigned long run_length(const u64 *addresses, unsigned long count)
 {
 	unsigned long i = 1;
 
-	while (i < count && addresses[i] == addresses[i - 1] + PAGE_SIZE)
+	while (i < count && addresses[i] && addresses[i] == addresses[i - 1] + PAGE_SIZE)
 		i++;
 	return i;
 }
@@ -219,7 +219,9 @@ static unsigned long walk_run(struct memsluice_collect *collect, struct mm_struc
 
 	collect->named = named;
 	collect->named_start = start;
-	name(collect, start, end, refused_as(MEMSLUICE_REFUSED_ABSENT));
+	/* Not by address: behind the last page there is none. */
+	for (i = 0; named && i < length; i++)
+		named[i] = refused_as(MEMSLUICE_REFUSED_ABSENT);
 	walk(collect, mm, start, end);
 	collect->named = NULL;
 	length = (collect->next - start) >> PAGE_SHIFT;

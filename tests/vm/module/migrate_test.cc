@@ -79,9 +79,45 @@ TEST_F(Migrate, AddressesGetEachTheirResult) {
   EXPECT_EQ(results[8], -1 - MEMSLUICE_REFUSED_ABSENT);
   EXPECT_EQ(results[9], -1 - MEMSLUICE_REFUSED_ABSENT);
   EXPECT_EQ(status.moved_pages, 8U);
+  EXPECT_EQ(status.refused_pages[MEMSLUICE_REFUSED_ABSENT], 2U);
   expect_all_accounted(status);
   EXPECT_EQ(pages.count_on(kFast), 8U);
   EXPECT_TRUE(pages.intact());
+}
+
+// Adjacent addresses are walked as one range: what is in between must not shift what is said.
+TEST_F(Migrate, AddressesInARowGetEachTheirResult) {
+  Pages pages(600 * kPageBytes, kSlow);
+  Pages huge(kHugeBytes, kSlow, Pages::Huge::kAlways, 2);
+  int pipe_fds[2];
+  ASSERT_EQ(pipe(pipe_fds), 0);
+  Descriptor reader(pipe_fds[0]), writer(pipe_fds[1]);
+  iovec vector = {pages.data() + 5 * kPageBytes, kPageBytes};
+  ASSERT_EQ(vmsplice(writer.get(), &vector, 1, 0), static_cast<ssize_t>(kPageBytes));
+  move(pages.data() + 7 * kPageBytes, kPageBytes, kFast);
+  ASSERT_EQ(madvise(pages.data() + 9 * kPageBytes, kPageBytes, MADV_DONTNEED), 0);
+  std::vector<uint64_t> addresses;
+  std::vector<int32_t> expected;
+  // Through the huge page, then all base pages, the first of them once more.
+  for (size_t i = 0; i < 3; i++) addresses.push_back(huge.address() + i * kPageBytes);
+  for (size_t i = 0; i < 600; i++) addresses.push_back(pages.address() + i * kPageBytes);
+  addresses.push_back(pages.address());
+  expected.assign(addresses.size(), kFast);
+  expected[3 + 5] = -1 - MEMSLUICE_REFUSED_PINNED;
+  expected[3 + 9] = -1 - MEMSLUICE_REFUSED_ABSENT;
+  std::vector<int32_t> results(addresses.size(), 77);
+  memsluice_request_status status;
+  auto migrate =
+      range_request(reinterpret_cast<uint64_t>(addresses.data()), addresses.size(), kFast, &status);
+  migrate.kind = MEMSLUICE_MIGRATE_ADDRESSES;
+  migrate.results = reinterpret_cast<uint64_t>(results.data());
+  ASSERT_EQ(run(&migrate), 0);
+  EXPECT_EQ(results, expected);
+  EXPECT_EQ(status.moved_pages, 512U + 597U);
+  EXPECT_EQ(status.refused_pages[MEMSLUICE_REFUSED_PINNED], 1U);
+  EXPECT_EQ(status.refused_pages[MEMSLUICE_REFUSED_ABSENT], 1U);
+  expect_all_accounted(status);
+  EXPECT_TRUE(huge.intact());
 }
 
 TEST_F(Migrate, AHugePageNamedTwiceMovesOnce) {
