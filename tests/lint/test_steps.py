@@ -52,7 +52,13 @@ def test_an_interrupt_takes_the_command_along(tmp_path: Path) -> None:
         "'sleeps', ['sh', '-c', 'echo $$ > child; exec sleep 600'], 60)"
     )
     command = [sys.executable, "-c", script, str(PROJECT / "scripts/lib"), str(tmp_path)]
-    runner = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    # A shell lets what it starts in the background ignore the signal.
+    runner = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     pid_file = tmp_path / "child"
     wait_until(lambda: pid_file.exists() and pid_file.read_text() != "")
     runner.send_signal(signal.SIGINT)
