@@ -30,6 +30,28 @@ TRACE_EVENT(memsluice_move,
 );
 
 /* The phases of a batch; each event comes when its phase has ended. */
+TRACE_EVENT(memsluice_batch_planned,
+	TP_PROTO(int target_node, unsigned int folios, u64 bytes, u64 expected_ns, u64 bound_ns),
+	TP_ARGS(target_node, folios, bytes, expected_ns, bound_ns),
+	TP_STRUCT__entry(
+		__field(int, target_node)
+		__field(unsigned int, folios)
+		__field(u64, bytes)
+		__field(u64, expected_ns)
+		__field(u64, bound_ns)
+	),
+	TP_fast_assign(
+		__entry->target_node = target_node;
+		__entry->folios = folios;
+		__entry->bytes = bytes;
+		__entry->expected_ns = expected_ns;
+		__entry->bound_ns = bound_ns;
+	),
+	TP_printk("target_node=%d folios=%u bytes=%llu expected_ns=%llu bound_ns=%llu",
+		  __entry->target_node, __entry->folios, __entry->bytes, __entry->expected_ns,
+		  __entry->bound_ns)
+);
+
 TRACE_EVENT(memsluice_batch_unmapped,
 	TP_PROTO(int target_node, unsigned int folios, u64 bytes, unsigned int flushes),
 	TP_ARGS(target_node, folios, bytes, flushes),

@@ -15,7 +15,8 @@ from .measure import Figures
 
 MODULE = "/opt/memsluice/modules/memsluice.ko"
 MIGRATION = "/proc/memsluice/migration"
-EVENT = "/sys/kernel/tracing/events/memsluice/memsluice_batch_mapped/enable"
+TRACING = "/sys/kernel/tracing"
+EVENTS = f"{TRACING}/events/memsluice/memsluice_batch_[mp]*/enable"  # mapped, planned
 PHASES = ("unmap", "copy", "map")
 WARM_UP_ROUNDS = 2  # fill the pools, and are not counted
 COUNTED_ROUNDS = 2
@@ -93,9 +94,12 @@ def _instructions(vm: Vm, figures: Figures, say: Callable[[str], None]) -> None:
 def _stall(vm: Vm, figures: Figures) -> None:
     """Over the bound, of base pages: where the clock counts instructions, no CPU is taken away."""
     bound_ns = int(vm.run("cat /sys/kernel/memsluice/batch_stall_us").stdout) * 1000
-    vm.run(f"echo > /sys/kernel/tracing/trace; echo 1 > {EVENT}")
+    vm.run(f"echo > {TRACING}/trace; echo 1 | tee {EVENTS}")
     _run(vm, "ours", "base", 4096, 4)
-    trace = vm.run(f"echo 0 > {EVENT}; cat /sys/kernel/tracing/trace").stdout
+    trace = vm.run(f"echo 0 | tee {EVENTS}; cat {TRACING}/trace").stdout
+    planned = re.findall(r" folios=(\d+) .* expected_ns=(\d+) bound_ns=(\d+)", trace)
+    largest = max(int(ns) / int(bound) for folios, ns, bound in planned if int(folios) > 1)
+    figures.add("migrate.planned_over_cap.emulated", largest, "x")
     stalls = sorted(int(ns) for ns in re.findall(r"stall_ns=(\d+)", trace))
     p99 = stalls[min(len(stalls) - 1, len(stalls) * 99 // 100)]
     figures.add("migrate.stall_over_cap.emulated", p99 / bound_ns, "x")

@@ -19,6 +19,7 @@ Description:	Between two scans.
 PROCFS_CODE = 'proc_create_single("scan_interval_ms", 0444, directory, show);\n'
 PROCFS_PAGE = "Tables.\n\n" + SYSFS_ENTRY
 PROJECT_1 = "project(memsluice VERSION 1.0)\n"
+TRACE_CODE = 'TRACE_EVENT(memsluice_a,\n\tTP_printk("node=%d")\n);\n'
 SYSFS_CODE = "&scan_interval_ms_attribute.attr,\n"
 CASES: list[tuple[Callable[[Tree], list[str]], dict[str, str], dict[str, str]]] = [
     (sources.licence_lines, {"a.cc": LICENCE}, {"a.cc": "int a;\n"}),
@@ -56,6 +57,11 @@ CASES: list[tuple[Callable[[Tree], list[str]], dict[str, str], dict[str, str]]] 
         abi.ioctl,
         {abi.IOCTL_CODE: "#define MEMSLUICE_IOC_A _IO(1, 2)\n", abi.IOCTL_PAGE: "MEMSLUICE_IOC_A"},
         {abi.IOCTL_CODE: "#define MEMSLUICE_IOC_A _IO(1, 2)\n", abi.IOCTL_PAGE: "MEMSLUICE_IOC_B"},
+    ),
+    (
+        abi.tracepoints,
+        {abi.TRACE_CODE: TRACE_CODE, abi.TRACE_PAGE: "memsluice_a\tof what\n\t\tnode\n"},
+        {abi.TRACE_CODE: TRACE_CODE, abi.TRACE_PAGE: "memsluice_a\tof what\n"},
     ),
     (
         abi.release,

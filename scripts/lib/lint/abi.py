@@ -14,6 +14,8 @@ PROJECT_FILE = "CMakeLists.txt"
 RELEASE_CODE = "kernel/abi/abi.h"
 IOCTL_CODE = "include/uapi/memsluice.h"
 IOCTL_PAGE = "docs/abi/ioctl-memsluice"
+TRACE_CODE = "kernel/abi/trace.h"
+TRACE_PAGE = "docs/abi/tracepoints-memsluice"
 
 
 def _read(tree: Tree, name: str) -> str:
@@ -56,6 +58,19 @@ def ioctl(tree: Tree) -> list[str]:
     code = set(re.findall(r"^#define (MEMSLUICE_IOC_\w+) _IO", _read(tree, IOCTL_CODE), re.M))
     page = set(re.findall(r"MEMSLUICE_IOC_\w+", _read(tree, IOCTL_PAGE)))
     return _differences(code, page, IOCTL_CODE, IOCTL_PAGE)
+
+
+def tracepoints(tree: Tree) -> list[str]:
+    """Each event with each of its fields, as its format prints them."""
+    code, page = _read(tree, TRACE_CODE), _read(tree, TRACE_PAGE)
+    events = re.findall(r"TRACE_EVENT\((\w+),(.*?)^\);", code, re.M | re.S)
+    entries = dict(re.findall(r"^(memsluice_\w+)\t(.*(?:\n\t.*)*)", page, re.M))
+    problems = _differences({name for name, _ in events}, set(entries), TRACE_CODE, TRACE_PAGE)
+    for name, body in events:
+        for field in re.findall(r"(\w+)=%", body):
+            if name in entries and not re.search(rf"\b{field}\b", entries[name]):
+                problems.append(f"{TRACE_PAGE}: {name}: {field} is not documented")
+    return problems
 
 
 def release(tree: Tree) -> list[str]:

@@ -25,6 +25,7 @@ CHECKS: dict[str, Callable[[Tree], list[str]]] = {
     "abi-sysfs": abi.sysfs,
     "abi-procfs": abi.procfs,
     "abi-ioctl": abi.ioctl,
+    "abi-tracepoints": abi.tracepoints,
     "release": abi.release,
     "clang-format": clang.format_,
     "clang-tidy": clang.tidy,

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <sstream>
 
@@ -628,10 +629,30 @@ TEST_F(Events, TheKernelsOwnPathIsThereForWhoAsks) {
 }
 
 TEST_F(Events, NoBatchIsLargerThanTheStallAllows) {
+  const std::string tracing = "/sys/kernel/tracing/";
+  const std::string planned = tracing + "events/memsluice/memsluice_batch_planned/enable";
   write_file("/sys/kernel/memsluice/batch_stall_us", "10");
+  { Descriptor emptied(open((tracing + "trace").c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC)); }
+  write_file(planned, "1");
   const uint64_t before = migration_count("batches");
   Pages pages(kMib, kSlow);
   EXPECT_EQ(move(pages.data(), pages.bytes(), kFast).moved_pages, 256U);
+  write_file(planned, "0");
+  int batches = 0;
+  std::istringstream lines(read_file(tracing + "trace"));
+  for (std::string line; std::getline(lines, line);) {
+    unsigned folios = 0;
+    unsigned long bytes = 0, expected_ns = 0, bound_ns = 0;
+    const size_t at = line.find(" folios=");
+    if (at == std::string::npos ||
+        std::sscanf(line.c_str() + at, " folios=%u bytes=%lu expected_ns=%lu bound_ns=%lu", &folios,
+                    &bytes, &expected_ns, &bound_ns) != 4)
+      continue;
+    batches++;
+    EXPECT_EQ(bound_ns, 10'000U * 7 / 8);
+    EXPECT_TRUE(folios <= 1 || expected_ns <= bound_ns) << line;
+  }
+  EXPECT_GE(batches, 256 / 8);
   // In 10 us this emulated machine moves one page, or a few.
   EXPECT_GT(migration_count("batches"), before + 256 / 8);
   write_file("/sys/kernel/memsluice/batch_stall_us", "5000");
