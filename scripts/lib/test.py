@@ -15,6 +15,7 @@ LOGS = ROOT / "build/test"
 PYTHON = "/usr/bin/python3"
 ALL_MINUTES = 85  # CI kills at 90, and says less
 DEBUG_MINUTES = 8 * 60
+DEBUG_TEST_SECONDS = 3 * 3600  # everything takes some ten times as long there
 TEST_SECONDS = 900  # the first test of a machine makes and boots it
 FUZZ_SECONDS, LONG_FUZZ_SECONDS = 5, 600
 OUR_WARNING = re.compile(
@@ -37,7 +38,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--debug-kernel",
         action="store_true",
-        help="only the module's tests, on a kernel that checks itself; some hours",
+        help="only the module's tests, on a kernel that checks itself; some hours. With --soak: "
+        "that, on this kernel",
     )
     parser.add_argument(
         "--long-fuzz",
@@ -48,10 +50,11 @@ def arguments() -> argparse.Namespace:
         "--soak",
         type=int,
         metavar="MINUTES",
-        help="only the module's tests, again and again in random order for that long",
+        help="only the module's tests: everything at once and at random, and all in random order, "
+        "again and again for that long",
     )
     parser.add_argument(
-        "--seed", type=int, help="of the first order of --soak, as a run before has printed it"
+        "--seed", type=int, help="of the first round of --soak, as a run before has printed it"
     )
     options = parser.parse_args()
     if options.soak is not None and options.soak < 1:
@@ -111,23 +114,39 @@ def build_module(steps: Steps, kernel: str) -> None:
     steps.outcomes.append(Outcome(f"module for {kernel}: no warnings", status, "\n".join(warnings)))
 
 
-def debug_kernel(steps: Steps, pattern: str) -> None:
+def build_debug_kernel(steps: Steps) -> bool:
     testbed = "scripts/testbed"
-    module = [testbed, "build-module", "--kernel", "debug"]
-    if steps.run("debug kernel", [testbed, "debug-kernel"], 3600) and steps.run(
-        "module build", module, 600
-    ):
-        # Everything takes some ten times as long there.
-        where = ["tests/vm/test_module.py", "--kernel=debug"]
-        pytest(steps, "vm", where, pattern, DEBUG_MINUTES * 60, longest_test_s=3 * 3600)
+    return steps.run("debug kernel", [testbed, "debug-kernel"], 3600) and steps.run(
+        "module build", [testbed, "build-module", "--kernel", "debug"], 600
+    )
 
 
-def soak(steps: Steps, minutes: int, seed: int) -> None:
-    print(f"the orders begin with --seed {seed}", flush=True)
-    for kernel in KERNELS:
-        build_module(steps, kernel)
+def debug_kernel(steps: Steps, pattern: str) -> None:
+    where = ["tests/vm/test_module.py", "--kernel=debug"]
+    pytest(steps, "vm", where, pattern, DEBUG_MINUTES * 60, longest_test_s=DEBUG_TEST_SECONDS)
+
+
+def soak(steps: Steps, minutes: int, seed: int, debug: bool) -> None:
+    print(f"begins with --seed {seed}", flush=True)
     where = ["tests/vm/test_soak.py", f"--soak={minutes}", f"--seed={seed}"]
-    pytest(steps, "soak", where, "", len(KERNELS) * (minutes + 15) * 60, minutes * 60)
+    if debug:
+        where.append("--kernel=debug")
+    # A round of all tests is not interrupted.
+    longest_s = minutes * 60 + (DEBUG_TEST_SECONDS if debug else TEST_SECONDS)
+    pytest(steps, "soak", where, "", len(KERNELS) * longest_s, longest_s)
+
+
+def module_tests(steps: Steps, options: argparse.Namespace) -> None:
+    """What takes hours."""
+    if options.debug_kernel and not build_debug_kernel(steps):
+        return
+    if not options.soak:
+        debug_kernel(steps, options.pattern)
+        return
+    for kernel in () if options.debug_kernel else KERNELS:
+        build_module(steps, kernel)
+    seed = options.seed or int(time.time()) % 99999 + 1
+    soak(steps, options.soak, seed, options.debug_kernel)
 
 
 def report(steps: Steps) -> int:
@@ -150,13 +169,9 @@ def report(steps: Steps) -> int:
 def run(steps: Steps, options: argparse.Namespace, fuzz_seconds: int) -> None:
     if not steps.run("setup", ["scripts/setup"], 1200):
         return
-    if options.soak:
+    if options.soak or options.debug_kernel:
         if build(steps, "release", fuzz_seconds, "programs"):
-            soak(steps, options.soak, options.seed or int(time.time()) % 99999 + 1)
-        return
-    if options.debug_kernel:
-        if build(steps, "release", fuzz_seconds, "programs"):
-            debug_kernel(steps, options.pattern)
+            module_tests(steps, options)
         return
     # Unit tests run with sanitizers; what runs in VMs is linked statically, which excludes them.
     preset = "release" if options.quick else "debug"

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.machine("two-tier")
 on_every_kernel = pytest.mark.kernels(*DEBIAN_KERNELS)
 on_the_default_kernel = pytest.mark.kernels(DEFAULT)
 PROGRAM = "tests/vm/module/module-test"
-IN_GUEST = "/tmp/module-test"  # not where it is shared from: the debug kernel reads that for seconds
+IN_GUEST = "/tmp/module-test"  # from where it is shared, the debug kernel reads it for seconds
 MODULE = "/opt/memsluice/modules/memsluice.ko"
 # On the debug kernel; elsewhere some minutes, after which pytest ends them.
 TEST_SECONDS, RELOAD_SECONDS = 2 * 3600, 3 * 3600

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 // What can happen to pages while they are moved: nothing is lost, nothing is torn.
-#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,6 +17,7 @@
 #include <sstream>
 
 #include "tests/vm/module/life.h"
+#include "tests/vm/module/machine.h"
 #include "tests/vm/module/requests.h"
 
 namespace memsluice::test {
@@ -25,7 +25,6 @@ namespace {
 
 constexpr size_t kMib = size_t{1} << 20;
 constexpr uint32_t kAll = MEMSLUICE_MIGRATE_ALL_MAPPINGS;
-const char kEngine[] = "/sys/module/memsluice_test_engine/parameters/";
 
 using Events = RequestTest;
 
@@ -209,19 +208,6 @@ TEST_F(Events, CompactionAndBalancingMoveToo) {
   EXPECT_TRUE(huge.intact());
 }
 
-// The blocks of a node, those last that hold the kernel's own boot data.
-std::vector<std::string> memory_blocks(int node) {
-  const std::string folder = "/sys/devices/system/node/node" + std::to_string(node);
-  std::vector<std::string> blocks;
-  DIR* directory = opendir(folder.c_str());
-  while (dirent* entry = readdir(directory))
-    if (std::strncmp(entry->d_name, "memory", 6) == 0 && std::isdigit(entry->d_name[6]))
-      blocks.push_back(folder + "/" + entry->d_name + "/state");
-  closedir(directory);
-  std::sort(blocks.begin(), blocks.end());
-  return blocks;
-}
-
 // DAMON migrates what lies in a node's memory, again and again, until it goes out of scope.
 class Damon {
  public:
@@ -360,19 +346,6 @@ TEST_F(Events, CountersAreWhatTheyWere) {
       [&] { return std::stoull(read_file(cgroup.path() + "/memory.current")) < kMib; }, 30));
 }
 
-// Takes away and gives back what it can of a node's memory. Return: how many blocks that were.
-int cycle_memory(int node) {
-  int cycled = 0;
-  for (const std::string& state : memory_blocks(node)) {
-    Descriptor file(open(state.c_str(), O_RDWR | O_CLOEXEC));
-    if (pwrite(file.get(), "offline", 7, 0) != 7) continue;  // something unmovable is there
-    cycled++;
-    EXPECT_EQ(pwrite(file.get(), "online_movable", 14, 0), 14) << state;
-    if (cycled == 3) break;
-  }
-  return cycled;
-}
-
 TEST_F(Events, MemoryOfEitherSideIsTakenAway) {
   // With pools that are full: they must let go.
   Pages pages(32 * kMib, kSlow);
@@ -501,24 +474,6 @@ uint64_t pool_count(int node, const std::string& what) {
   }
   return 0;
 }
-
-// The engine that fails on purpose, while it is loaded.
-class TestEngine {
- public:
-  TestEngine() {
-    Descriptor file(open("/opt/memsluice/modules/memsluice_test_engine.ko", O_RDONLY | O_CLOEXEC));
-    EXPECT_EQ(syscall(SYS_finit_module, file.get(), "", 0), 0) << std::strerror(errno);
-  }
-  ~TestEngine() {
-    EXPECT_EQ(syscall(SYS_delete_module, "memsluice_test_engine", 0), 0) << std::strerror(errno);
-  }
-  TestEngine(const TestEngine&) = delete;
-  TestEngine& operator=(const TestEngine&) = delete;
-  static void set(const std::string& name, const std::string& value) {
-    write_file(kEngine + name, value);
-  }
-  static uint64_t get(const std::string& name) { return std::stoull(read_file(kEngine + name)); }
-};
 
 TEST_F(Events, WhatAnEngineFailsTheCpuCopies) {
   TestEngine engine;

@@ -10,24 +10,13 @@
 #include <vector>
 
 #include "tests/vm/module/life.h"
+#include "tests/vm/module/machine.h"
 #include "tests/vm/module/requests.h"
 
 namespace memsluice::test {
 namespace {
 
 constexpr size_t kMib = size_t{1} << 20;
-const char kModule[] = "/opt/memsluice/modules/memsluice.ko";
-
-// 0 or a negative errno.
-int load() {
-  Descriptor file(open(kModule, O_RDONLY | O_CLOEXEC));
-  return syscall(SYS_finit_module, file.get(), "", 0) ? -errno : 0;
-}
-
-int unload() {
-  return syscall(SYS_delete_module, "memsluice", O_NONBLOCK) ? -errno : 0;
-}
-
 class Faults : public RequestTest {
  protected:
   // Every allocation may fail, not only those that nobody would miss.
@@ -132,18 +121,18 @@ TEST_F(Faults, EachAllocationOfATenantFails) {
 
 TEST_F(Faults, EachAllocationOfLoadingFails) {
   if (!can_inject()) GTEST_SKIP() << "only the debug kernel has fault injection";
-  ASSERT_EQ(unload(), 0);
+  ASSERT_EQ(unload_module(), 0);
   // Not finit_module(2): the file system would have to read while allocations fail.
-  const std::string image = read_file(kModule);
+  const std::string image = read_file(module_file());
   const int sites = fail_each([&] {
     const int error = syscall(SYS_init_module, image.data(), image.size(), "") ? -errno : 0;
     EXPECT_TRUE(error == 0 || error == -ENOMEM) << error;
     if (error == 0) {
-      EXPECT_EQ(unload(), 0);
+      EXPECT_EQ(unload_module(), 0);
     }
   });
   EXPECT_GT(sites, 50);
-  EXPECT_EQ(load(), 0);
+  EXPECT_EQ(load_module(), 0);
 }
 
 // Requests, tiering and reclaim (which asks the pools for their pages) go on while the module goes.
@@ -160,11 +149,11 @@ TEST_F(Faults, TheModuleLeavesInTheMiddle) {
       memsluice_request_status status;
       {
         Descriptor request(start(pages, &status));
-        EXPECT_EQ(unload(), -EWOULDBLOCK);
+        EXPECT_EQ(unload_module(), -EWOULDBLOCK);
       }
       // The worker may still be at it.
-      EXPECT_TRUE(eventually([] { return unload() == 0; }, 60));
-      EXPECT_EQ(load(), 0);
+      EXPECT_TRUE(eventually([] { return unload_module() == 0; }, 60));
+      EXPECT_EQ(load_module(), 0);
     }
   }
   EXPECT_TRUE(tenant.ended_intact());

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "tests/vm/module/life.h"
+#include "tests/vm/module/machine.h"
 #include "tests/vm/module/requests.h"
 
 namespace memsluice::test {
@@ -21,58 +22,10 @@ namespace {
 constexpr size_t kMib = size_t{1} << 20;
 constexpr uint32_t kAll = MEMSLUICE_MIGRATE_ALL_MAPPINGS;
 
-// A mapping of this process, whatever of.
-class Mapping {
- public:
-  Mapping(size_t bytes, int flags, int fd = -1)
-      : data_(static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, fd, 0))),
-        bytes_(bytes) {
-    EXPECT_NE(static_cast<void*>(data_), MAP_FAILED) << std::strerror(errno);
-  }
-  ~Mapping() { munmap(data_, bytes_); }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  [[nodiscard]] char* data() const { return data_; }
-  [[nodiscard]] size_t bytes() const { return bytes_; }
-  [[nodiscard]] size_t count_on(int node) const {
-    size_t count = 0;
-    for (int at : nodes_of(data_, bytes_)) count += at == node;
-    return count;
-  }
-
- private:
-  char* data_;
-  size_t bytes_;
-};
-
-void fill(char* data, size_t bytes, uint8_t seed) {
-  for (size_t at = 0; at < bytes; at++) data[at] = static_cast<char>(at * 31 + at / 4096 + seed);
-}
-
-bool is_filled(const char* data, size_t bytes, uint8_t seed) {
-  for (size_t at = 0; at < bytes; at++)
-    if (data[at] != static_cast<char>(at * 31 + at / 4096 + seed)) return false;
-  return true;
-}
-
 // Writes what is there already.
 void write_again(volatile char* at) {
   *at = *at;
 }
-
-// Swap in memory that compresses: fast, and needs no disk.
-class Swap {
- public:
-  Swap() {
-    std::string error;
-    EXPECT_EQ(std::system("modprobe zram && echo 256M > /sys/block/zram0/disksize && "
-                          "mkswap /dev/zram0 > /dev/null && swapon /dev/zram0"),
-              0);
-  }
-  ~Swap() { EXPECT_EQ(std::system("swapoff /dev/zram0 && echo 1 > /sys/block/zram0/reset"), 0); }
-  Swap(const Swap&) = delete;
-  Swap& operator=(const Swap&) = delete;
-};
 
 class PageKinds : public RequestTest {};
 
@@ -315,20 +268,6 @@ TEST_F(PageKinds, SecretMemoryIsRefused) {
   EXPECT_EQ(refused(status) + status.already_there_pages, 4U);
   EXPECT_TRUE(is_filled(mapping.data(), mapping.bytes(), 5));
 }
-
-// A file system on a disk in memory.
-class Ext4 {
- public:
-  Ext4() {
-    EXPECT_EQ(std::system("modprobe brd rd_nr=1 rd_size=65536; "
-                          "mke2fs -q -F -t ext4 /dev/ram0 && mkdir -p /mnt/ext4 && "
-                          "mount /dev/ram0 /mnt/ext4"),
-              0);
-  }
-  ~Ext4() { EXPECT_EQ(std::system("umount /mnt/ext4 && rmmod brd"), 0); }
-  Ext4(const Ext4&) = delete;
-  Ext4& operator=(const Ext4&) = delete;
-};
 
 TEST_F(PageKinds, PagesOfFilesCleanDirtyAndUnderWriteback) {
   Ext4 disk;
