@@ -204,7 +204,7 @@ def _parser() -> argparse.ArgumentParser:
         _debug_kernel,
         "build a kernel that checks itself (KASAN, lockdep, ...)",
         description="Builds Debian's kernel source with KASAN, lockdep, kmemleak, UBSAN and fault "
-        "injection: ten minutes on two idle CPUs, kept in build/testbed/debug-kernel. "
+        "injection: twenty minutes on two idle CPUs, kept in build/testbed/debug-kernel. "
         "Then --kernel debug builds modules for it and boots machines with it.",
     )
     command.add_argument("--update", action="store_true", help="take a newer source, if any")

@@ -89,7 +89,7 @@ def _settings(config: Path) -> dict[str, str]:
 
 
 def _build() -> None:
-    print("building the debug kernel: ten minutes on two idle CPUs", flush=True)
+    print("building the debug kernel: twenty minutes on two idle CPUs", flush=True)
     _make("-s", "bzImage", "modules")
     _make("-s", "modules_install", "INSTALL_MOD_PATH=/mnt/usr", "INSTALL_MOD_STRIP=1")
     version = (DEBUG.source / "include/config/kernel.release").read_text().strip()
