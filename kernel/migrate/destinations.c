@@ -126,7 +126,7 @@ static bool want_more(struct pool *pool, int size, bool missed)
 	lockdep_assert_held(&pool->lock);
 	if (missed && pages_of(pool->wanted) + pages > bound)
 		pool->wanted[size == BASE ? HUGE : BASE] /= 2;
-	if (pages_of(pool->wanted) + pages > bound)
+	if (pool->closed || pages_of(pool->wanted) + pages > bound)
 		return false;
 	pool->wanted[size]++;
 	return true;
