@@ -55,7 +55,8 @@ def module(vm: Vm) -> Iterator[Vm]:
         f"""
         grep -qw ^memsluice /proc/modules || insmod {MODULE}
         [ -e {IN_GUEST} ] || cp /opt/memsluice/release/{PROGRAM} {IN_GUEST}
-        """
+        """,
+        timeout=TEST_SECONDS,
     )
     yield vm
 
