@@ -281,12 +281,12 @@ class Soak : public RequestTest {
     EXPECT_EQ(load_module(), 0);
   }
 
-  // Draws and acts until the time is over.
+  // Draws and acts until the time is over, and something has been moved.
   void act(uint64_t seed, const std::vector<Choice>& choices, bool uses_module) {
     Dice dice(seed);
     int weights = 0;
     for (const Choice& choice : choices) weights += choice.weight;
-    while (std::chrono::steady_clock::now() < end_) {
+    while (std::chrono::steady_clock::now() < end_ || !moved_pages_) {
       auto drawn = static_cast<int>(dice.below(static_cast<uint64_t>(weights)));
       auto choice = choices.begin();
       while ((drawn -= choice->weight) >= 0) choice++;
@@ -354,7 +354,6 @@ TEST_F(Soak, EverythingAtOnce) {
   }
   EXPECT_TRUE(residents_->intact());
   EXPECT_TRUE(neighbour_.ended_intact());
-  EXPECT_GT(moved_pages_, 0U);
   clear_tenant(neighbour_cgroup_.id());
   for (const auto& [path, text] : knobs) write_file(path, text);
   write_file("/proc/sys/kernel/numa_balancing", "0");
