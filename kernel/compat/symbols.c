@@ -41,9 +41,13 @@ typedef unsigned long (*lookup_name_t)(const char *name);
  */
 static unsigned long lookup_name_address(void)
 {
-	struct kprobe probe = { .symbol_name = "kallsyms_lookup_name" };
+	/* Disabled: only its address is wanted, and the kernel's text stays as it is. */
+	struct kprobe probe = {
+		.symbol_name = "kallsyms_lookup_name",
+		.flags = KPROBE_FLAG_DISABLED,
+	};
+	unsigned long address, offset = 0;
 	char text[KSYM_SYMBOL_LEN];
-	unsigned long offset = 0;
 	char *plus;
 	int err;
 
@@ -53,8 +57,9 @@ static unsigned long lookup_name_address(void)
 		       err);
 		return 0;
 	}
-	sprint_symbol(text, (unsigned long)probe.addr);
+	address = (unsigned long)probe.addr;
 	unregister_kprobe(&probe);
+	sprint_symbol(text, address);
 
 	plus = strchr(text, '+');
 	if (plus) {
@@ -62,7 +67,7 @@ static unsigned long lookup_name_address(void)
 		if (kstrtoul(plus + 1, 16, &offset))
 			return 0;
 	}
-	return (unsigned long)probe.addr - offset;
+	return address - offset;
 }
 
 /* Its own static call, for the same reason as all others: the function is sealed under IBT. */
