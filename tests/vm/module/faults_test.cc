@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <vector>
 
 #include "tests/vm/module/life.h"
@@ -32,9 +34,10 @@ class Faults : public RequestTest {
     return true;
   }
 
-  // Calls with the Nth allocation of this thread failing. Return: false when it made fewer.
+  // Calls with the Nth allocation of this thread failing. Return: what is left of N when it made
+  // fewer; else 0.
   template <typename Call>
-  static bool with_failure(int nth, const Call& call) {
+  static int with_failure(int nth, const Call& call) {
     Descriptor file(open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC));
     const std::string number = std::to_string(nth);
     EXPECT_EQ(pwrite(file.get(), number.data(), number.size(), 0),
@@ -43,15 +46,15 @@ class Faults : public RequestTest {
     char left[16] = {};
     EXPECT_GT(pread(file.get(), left, sizeof(left) - 1, 0), 0);
     EXPECT_EQ(pwrite(file.get(), "0", 1, 0), 1);
-    return std::atoi(left) == 0;
+    return std::atoi(left);
   }
 
-  // Return: how many allocations there are.
+  // Return: how many allocations there are after the first SPARED.
   template <typename Call>
-  static int fail_each(const Call& call) {
-    int nth = 1;
-    while (with_failure(nth, call)) nth++;
-    return nth - 1;
+  static int fail_each(const Call& call, int spared = 0) {
+    int nth = spared + 1;
+    while (!with_failure(nth, call)) nth++;
+    return nth - spared - 1;
   }
 
   // Opening a file allocates, too: it is opened before.
@@ -124,13 +127,25 @@ TEST_F(Faults, EachAllocationOfLoadingFails) {
   ASSERT_EQ(unload_module(), 0);
   // Not finit_module(2): the file system would have to read while allocations fail.
   const std::string image = read_file(module_file());
-  const int sites = fail_each([&] {
-    const int error = syscall(SYS_init_module, image.data(), image.size(), "") ? -errno : 0;
-    EXPECT_TRUE(error == 0 || error == -ENOMEM) << error;
-    if (error == 0) {
-      EXPECT_EQ(unload_module(), 0);
-    }
-  });
+  auto load_image = [&](const char* parameters) {
+    return syscall(SYS_init_module, image.data(), image.size(), parameters) ? -errno : 0;
+  };
+  // The kernel's part of loading warns when its own allocations fail. It ends where parameters are
+  // read: a bad one shows how many these are.
+  constexpr int kMany = 1000000;
+  const int kernels_own = kMany - with_failure(kMany, [&] {
+                            EXPECT_EQ(load_image("allow_unchecked=maybe"), -EINVAL);
+                          });
+  const int sites = fail_each(
+      [&] {
+        const int error = load_image("");
+        EXPECT_TRUE(error == 0 || error == -ENOMEM) << error;
+        if (error == 0) {
+          EXPECT_EQ(unload_module(), 0);
+        }
+      },
+      kernels_own);
+  std::cout << kernels_own << " allocations before the module's own, " << sites << " then\n";
   EXPECT_GT(sites, 50);
   EXPECT_EQ(load_module(), 0);
 }
