@@ -133,9 +133,8 @@ TEST_F(Faults, EachAllocationOfLoadingFails) {
   // The kernel's part of loading warns when its own allocations fail. It ends where parameters are
   // read: a bad one shows how many these are.
   constexpr int kMany = 1000000;
-  const int kernels_own = kMany - with_failure(kMany, [&] {
-                            EXPECT_EQ(load_image("allow_unchecked=maybe"), -EINVAL);
-                          });
+  const int kernels_own =
+      kMany - with_failure(kMany, [&] { EXPECT_EQ(load_image("allow_unchecked=maybe"), -EINVAL); });
   const int sites = fail_each(
       [&] {
         const int error = load_image("");
