@@ -99,8 +99,10 @@ static void plan(struct batch *batch, struct list_head *folios, const struct mem
 		};
 		bytes += folio_size(folio);
 	}
-	trace_memsluice_batch_planned(order->target_node, batch->count, bytes,
-				      memsluice_pace_ns(now, batch->count, bytes), bound_ns);
+	if (trace_memsluice_batch_planned_enabled())
+		trace_memsluice_batch_planned(order->target_node, batch->count, bytes,
+					      memsluice_pace_ns(now, batch->count, bytes),
+					      bound_ns);
 }
 
 static bool may_be_split(struct folio *folio)
