@@ -62,7 +62,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--kernel", help=f"boot machines with this kernel, and build the module for it: {names}"
     )
     parser.addoption("--soak", type=int, help="run test_soak.py, for so many minutes")
-    parser.addoption("--seed", type=int, default=1, help="of its first order")
+    parser.addoption("--seed", type=int, default=1, help="of its first round")
 
 
 def pytest_configure(config: pytest.Config) -> None:

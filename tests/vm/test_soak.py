@@ -18,7 +18,7 @@ def test_in_any_order(vm: Vm, pytestconfig: pytest.Config) -> None:
     minutes, seed = pytestconfig.getoption("soak"), pytestconfig.getoption("seed")
     end = time.monotonic() + minutes * 60
     at_once = {"MEMSLUICE_SOAK_SECONDS": str(min(minutes * 30, LONGEST_AT_ONCE_SECONDS))}
-    vm.run(["insmod", MODULE])
+    vm.run(["insmod", MODULE], timeout=None)
     while time.monotonic() < end:
         order = [PROGRAM, "--gtest_shuffle", f"--gtest_random_seed={seed}"]
         result = vm.run(order, check=False, timeout=None, environment=at_once)

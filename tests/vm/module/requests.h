@@ -64,11 +64,15 @@ class RequestTest : public testing::Test {
     return status;
   }
 
-  // The descriptor of a request to move all pages to the fast node, which goes on meanwhile.
-  int start(const Pages& pages, memsluice_request_status* status) {
-    auto migrate = range_request(pages, kFast, status);
-    migrate.flags = MEMSLUICE_MIGRATE_ASYNC;
+  // The descriptor of a request that goes on meanwhile.
+  int start(const char* start, size_t bytes, int node, uint32_t flags,
+            memsluice_request_status* status) {
+    auto migrate = range_request(reinterpret_cast<uint64_t>(start), bytes, node, status);
+    migrate.flags = flags | MEMSLUICE_MIGRATE_ASYNC;
     return run(&migrate);
+  }
+  int start(const Pages& pages, memsluice_request_status* status) {
+    return start(pages.data(), pages.bytes(), kFast, 0, status);
   }
 
   Descriptor self_{open_pidfd(getpid())};

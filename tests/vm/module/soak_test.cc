@@ -32,7 +32,10 @@ constexpr size_t kMib = size_t{1} << 20;
 constexpr uint32_t kAll = MEMSLUICE_MIGRATE_ALL_MAPPINGS;
 constexpr int kMadvCollapse = 25;
 constexpr int kDefaultSeconds = 10;
-const char kKnobs[] = "/sys/kernel/memsluice/";
+
+std::string knob(const std::string& name) {
+  return "/sys/kernel/memsluice/" + name;
+}
 
 class Dice {
  public:
@@ -128,17 +131,14 @@ class Soak : public RequestTest {
     migrate.kind = MEMSLUICE_MIGRATE_ADDRESSES;
     migrate.flags = any_flags(dice);
     migrate.results = reinterpret_cast<uint64_t>(results.data());
-    EXPECT_EQ(RequestTest::run(&migrate), 0);
+    EXPECT_EQ(run(&migrate), 0);
     for (int32_t result : results) EXPECT_GE(result, -1 - MEMSLUICE_REFUSALS_ROOM);
   }
 
   void move_in_background(Dice& dice) {
     const Range range = residents_->some(dice);
     memsluice_request_status status;
-    auto migrate =
-        range_request(reinterpret_cast<uint64_t>(range.data), range.bytes, dice.node(), &status);
-    migrate.flags = any_flags(dice) | MEMSLUICE_MIGRATE_ASYNC;
-    Descriptor request(RequestTest::run(&migrate));
+    Descriptor request(start(range.data, range.bytes, dice.node(), any_flags(dice), &status));
     ASSERT_GE(request.get(), 0);
     usleep(dice.below(3000));
     if (dice.one_in(2)) ioctl_on(request.get(), MEMSLUICE_IOC_REQUEST_CANCEL, nullptr);
@@ -150,7 +150,7 @@ class Soak : public RequestTest {
 
   void move_all(Dice& dice) {
     memsluice_request_status status;
-    const int pidfd = dice.one_in(2) ? self_.get() : neighbour_pidfd_;
+    const int pidfd = (dice.one_in(2) ? self_ : neighbour_pidfd_).get();
     EXPECT_EQ(move_process(pidfd, dice.node(), &status), 0);
   }
 
@@ -240,13 +240,13 @@ class Soak : public RequestTest {
   }
 
   void turn_knobs(Dice& dice) {
-    write_file(std::string(kKnobs) + "batch_stall_us", std::to_string(10 + dice.below(5000)));
-    write_file(std::string(kKnobs) + "pool_mib", std::to_string(dice.below(64)));
+    write_file(knob("batch_stall_us"), std::to_string(10 + dice.below(5000)));
+    write_file(knob("pool_mib"), std::to_string(dice.below(64)));
   }
 
   void tier(Dice& dice) {
-    write_file(std::string(kKnobs) + "scan_period_ms", "20");
-    write_file(std::string(kKnobs) + "tier_period_ms", "20");
+    write_file(knob("scan_period_ms"), "20");
+    write_file(knob("tier_period_ms"), "20");
     EXPECT_EQ(set_tenant(neighbour_cgroup_, policy_tiering(dice.below(8) * kMib)), 0);
     usleep(dice.below(200'000));
     if (dice.one_in(2)) {
@@ -327,8 +327,7 @@ class Soak : public RequestTest {
   // The process first: it is forked before there are threads.
   Cgroup neighbour_cgroup_{"soak"};
   LivingProcess neighbour_{neighbour_cgroup_, 4 * kMib};
-  Descriptor neighbour_descriptor_{open_pidfd(neighbour_.pid())};
-  const int neighbour_pidfd_ = neighbour_descriptor_.get();
+  Descriptor neighbour_pidfd_{open_pidfd(neighbour_.pid())};
   std::unique_ptr<Residents> residents_ = std::make_unique<Residents>();
   std::chrono::steady_clock::time_point end_;
   std::shared_mutex loaded_;
@@ -343,7 +342,7 @@ TEST_F(Soak, EverythingAtOnce) {
   const auto seed = static_cast<uint64_t>(testing::UnitTest::GetInstance()->random_seed());
   std::map<std::string, std::string> knobs;
   for (const char* name : {"batch_stall_us", "pool_mib", "scan_period_ms", "tier_period_ms"})
-    knobs[kKnobs + std::string(name)] = read_file(kKnobs + std::string(name));
+    knobs[name] = read_file(knob(name));
   end_ = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   {
     std::thread machine([&] { act(3 * seed, machine_, false); });
@@ -355,7 +354,7 @@ TEST_F(Soak, EverythingAtOnce) {
   EXPECT_TRUE(residents_->intact());
   EXPECT_TRUE(neighbour_.ended_intact());
   clear_tenant(neighbour_cgroup_.id());
-  for (const auto& [path, text] : knobs) write_file(path, text);
+  for (const auto& [name, value] : knobs) write_file(knob(name), value);
   write_file("/proc/sys/kernel/numa_balancing", "0");
   for (const auto& [name, count] : counts_) std::cout << name << " " << count << "\n";
 }
