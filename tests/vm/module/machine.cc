@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/kernel-page-flags.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -32,6 +33,22 @@ int unload(const char* name) {
 
 char filled(size_t at, uint8_t seed) {
   return static_cast<char>(at * 31 + at / kPageBytes + seed);
+}
+
+// Whether a page of the block has failed.
+bool has_failed(const std::string& state) {
+  const size_t frames =
+      std::stoull(read_file("/sys/devices/system/memory/block_size_bytes"), nullptr, 16) /
+      kPageBytes;
+  const size_t index =
+      std::stoull(read_file(state.substr(0, state.rfind('/')) + "/phys_index"), nullptr, 16);
+  std::vector<uint64_t> flags(frames);
+  const size_t bytes = frames * sizeof(uint64_t);
+  Descriptor file(open("/proc/kpageflags", O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(pread(file.get(), flags.data(), bytes, static_cast<off_t>(index * bytes)),
+            static_cast<ssize_t>(bytes));
+  return std::any_of(flags.begin(), flags.end(),
+                     [](uint64_t page) { return page >> KPF_HWPOISON & 1; });
 }
 
 }  // namespace
@@ -98,10 +115,12 @@ std::vector<std::string> memory_blocks(int node) {
 int cycle_memory(int node, int most_blocks) {
   int cycled = 0;
   for (const std::string& state : memory_blocks(node)) {
+    if (has_failed(state)) continue;  // the kernel would take it away and never give it back
     Descriptor file(open(state.c_str(), O_RDWR | O_CLOEXEC));
     if (pwrite(file.get(), "offline", 7, 0) != 7) continue;  // something unmovable is there
     cycled++;
-    EXPECT_EQ(pwrite(file.get(), "online_movable", 14, 0), 14) << state;
+    EXPECT_EQ(pwrite(file.get(), "online_movable", 14, 0), 14)
+        << state << ": " << std::strerror(errno);
     if (cycled == most_blocks) break;
   }
   return cycled;
