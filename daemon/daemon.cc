@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include "daemon/base/unix_socket.h"
+
 namespace memsluice {
 namespace {
 
@@ -114,8 +116,14 @@ Result<void> Daemon::run() {
 
   take_settings(tenants_.config());
   const std::string path = options_.socket.empty() ? tenants_.config().socket : options_.socket;
-  auto listening = listen_at(path);
-  if (!listening.ok()) return std::move(listening).error().with_context("starting the API");
+  // Everybody may ask; who may change what is decided request by request.
+  auto listening = listen_at(path, 0666);
+  if (!listening.ok()) {
+    Error error = std::move(listening).error().with_context("starting the API");
+    if (error.code == ErrorCode::kConflict && error.hint.empty())
+      error.hint = "another daemon may run: systemctl status memsluiced";
+    return error;
+  }
   socket_ = path;
   if (auto started = server_.start(*std::move(listening)); !started.ok()) return started;
 

@@ -7,7 +7,7 @@
 
 #include "daemon/api/methods.h"
 #include "daemon/host/fake_module.h"
-#include "daemon/host/temporary_directory.h"
+#include "daemon/base/temporary_directory.h"
 
 namespace memsluice {
 

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,31 +13,6 @@
 #include "daemon/api/protocol.h"
 
 namespace memsluice {
-namespace {
-
-Result<sockaddr_un> address_of(const std::string& path) {
-  sockaddr_un address = {};
-  if (path.empty() || path.size() >= sizeof(address.sun_path))
-    return Error{
-        .code = ErrorCode::kBadRequest,
-        .object = path,
-        .message = fmt::format("a socket's path has 1 to {} bytes", sizeof(address.sun_path) - 1)};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.data(), path.size());
-  return address;
-}
-
-// Whether anybody listens there.
-bool is_alive(const sockaddr_un& address) {
-  Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  int connected =
-      ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
-  // EAGAIN: its backlog is full, so somebody has one.
-  return connected == 0 || errno == EAGAIN;
-}
-
-}  // namespace
-
 Result<Peer> peer_of(int socket) {
   ucred credentials = {};
   socklen_t length = sizeof(credentials);
@@ -57,33 +30,6 @@ Result<Peer> peer_of(int socket) {
   groups.resize(length / sizeof(gid_t));
   groups.push_back(credentials.gid);
   return Peer{credentials.uid, std::move(groups)};
-}
-
-Result<Fd> listen_at(const std::string& path) {
-  auto address = address_of(path);
-  if (!address.ok()) return std::move(address).error();
-  struct stat status;
-  if (::lstat(path.c_str(), &status) == 0) {
-    if (!S_ISSOCK(status.st_mode))
-      return Error{.code = ErrorCode::kConflict,
-                   .object = path,
-                   .message = "is there and is no socket",
-                   .hint = "name another path, or remove it"};
-    if (is_alive(*address))
-      return Error{.code = ErrorCode::kConflict,
-                   .object = path,
-                   .message = "another daemon listens there",
-                   .hint = "systemctl status memsluiced"};
-    ::unlink(path.c_str());
-  }
-  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.valid()) return errno_error(errno, "socket", path);
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0)
-    return errno_error(errno, "bind", path);
-  // Everybody may ask; who may change what is decided request by request.
-  if (::chmod(path.c_str(), 0666) != 0) return errno_error(errno, "chmod", path);
-  if (::listen(socket.get(), SOMAXCONN) != 0) return errno_error(errno, "listen", path);
-  return socket;
 }
 
 struct Server::Client {

@@ -26,9 +26,6 @@ struct Peer {
 
 Result<Peer> peer_of(int socket);
 
-// A socket that is listening, in place of one that nobody listens on any more.
-Result<Fd> listen_at(const std::string& path);
-
 // Takes requests from many clients and answers each in order.
 //
 // No client can make it hold much: a request has a greatest size, the next one is read only when

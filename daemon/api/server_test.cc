@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "daemon/api/fixture.h"
+#include "daemon/base/unix_socket.h"
 
 namespace memsluice {
 namespace {
@@ -225,7 +226,7 @@ TEST_F(ServerTest, OneUserCannotLockTheOthersOut) {
 TEST_F(ServerTest, ListensOnARealSocketAndKnowsItsPeers) {
   Server server(*loop_, *methods_, log_, [](const Peer& peer) { return peer.uid == ::getuid(); });
   const std::string path = host_.path("/api");
-  ASSERT_TRUE(server.start(*listen_at(path)).ok());
+  ASSERT_TRUE(server.start(*listen_at(path, 0666)).ok());
   struct stat status;
   ASSERT_EQ(::stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777u, 0666u);
@@ -252,25 +253,6 @@ TEST(PeerOf, HasTheUserAndAllGroups) {
             static_cast<int>(groups.size()));
   groups.push_back(::getgid());
   EXPECT_THAT(peer->groups, testing::UnorderedElementsAreArray(groups));
-}
-
-TEST(ListenAt, TakesOverADeadSocketOnly) {
-  TemporaryDirectory directory;
-  const std::string path = directory.path("/api");
-  auto first = listen_at(path);
-  ASSERT_TRUE(first.ok());
-  auto second = listen_at(path);
-  ASSERT_FALSE(second.ok());
-  EXPECT_EQ(second.error().describe(),
-            path + ": another daemon listens there (systemctl status memsluiced)");
-  first->reset();
-  EXPECT_TRUE(listen_at(path).ok());
-
-  directory.write("/file", "");
-  EXPECT_EQ(listen_at(directory.path("/file")).error().message, "is there and is no socket");
-  EXPECT_FALSE(listen_at("/" + std::string(200, 'x')).ok());
-  EXPECT_EQ(listen_at(directory.path("/none/api")).error().message,
-            "bind: No such file or directory");
 }
 
 }  // namespace

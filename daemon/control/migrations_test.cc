@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "daemon/host/fake_module.h"
-#include "daemon/host/temporary_directory.h"
+#include "daemon/base/temporary_directory.h"
 
 namespace memsluice {
 namespace {

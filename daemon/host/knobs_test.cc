@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/base/fd.h"
-#include "daemon/host/temporary_directory.h"
+#include "daemon/base/temporary_directory.h"
 
 namespace memsluice {
 namespace {

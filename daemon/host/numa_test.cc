@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "daemon/host/temporary_directory.h"
+#include "daemon/base/temporary_directory.h"
 
 namespace memsluice {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "daemon/base/fd.h"
-#include "daemon/host/temporary_directory.h"
+#include "daemon/base/temporary_directory.h"
 
 namespace memsluice {
 namespace {

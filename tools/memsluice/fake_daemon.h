@@ -11,7 +11,7 @@
 
 #include "daemon/base/fd.h"
 #include "daemon/base/json.h"
-#include "daemon/host/temporary_directory.h"
+#include "daemon/base/temporary_directory.h"
 
 namespace memsluice {
 

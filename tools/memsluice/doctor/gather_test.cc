@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "daemon/host/temporary_directory.h"
+#include "daemon/base/temporary_directory.h"
 
 namespace memsluice::doctor {
 namespace {
