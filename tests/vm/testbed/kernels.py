@@ -25,6 +25,7 @@ class Kernel:
     tree: Path = field(default=ROOT, repr=False)  # where its packages are unpacked
     source: Path | None = field(default=None, repr=False)  # of a kernel that is built here
     cpu_options: str = field(default="", repr=False)
+    own_mib: int = 0  # what the first node gets beside its size, for the kernel's own use
 
     @property
     def version(self) -> str:
@@ -71,6 +72,8 @@ DEBUG = Kernel(
     source=DEBUG_KERNEL / "source",
     # With five levels and several nodes KASAN stumbles over the kernel's own CPU identification.
     cpu_options=",la57=off",
+    # KASAN's shadow of all memory and its quarantine, page owners, kmemleak's records.
+    own_mib=512,
 )
 KERNELS = DEBIAN_KERNELS | {DEBUG.name: DEBUG}
 

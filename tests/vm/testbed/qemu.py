@@ -70,7 +70,7 @@ def command_line(vm: VmDescription, kernel: Kernel, files: Files) -> list[str]:
         "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-machine", "q35" + (",hmat=on" if vm.has_tiers else ""),
         "-smp", str(vm.cpus),
-        *_memory(vm),
+        *_memory(vm, kernel),
         "-kernel", str(kernel.image()),
         "-initrd", str(files.initramfs),
         "-append", _kernel_arguments(vm),
@@ -97,14 +97,16 @@ def _kernel_arguments(vm: VmDescription) -> str:
     )
 
 
-def _memory(vm: VmDescription) -> Iterator[str]:
-    yield from ("-m", f"{sum(node.size_mib for node in vm.nodes)}M")
+def _memory(vm: VmDescription, kernel: Kernel) -> Iterator[str]:
+    sizes_mib = [node.size_mib for node in vm.nodes]
+    sizes_mib[0] += kernel.own_mib
+    yield from ("-m", f"{sum(sizes_mib)}M")
     first_cpu = 0
     for i, node in enumerate(vm.nodes):
         cpus = f",cpus={first_cpu}-{first_cpu + node.cpus - 1}" if node.cpus else ""
         first_cpu += node.cpus
         # Shared, so that another process can be a device or a counter of this memory.
-        yield from ("-object", f"memory-backend-memfd,id=node{i},size={node.size_mib}M,share=on")
+        yield from ("-object", f"memory-backend-memfd,id=node{i},size={sizes_mib[i]}M,share=on")
         initiator = ",initiator=0" if vm.has_tiers else ""
         yield from ("-numa", f"node,nodeid={i},memdev=node{i}{cpus}{initiator}")
     for i, node in enumerate(vm.nodes):
