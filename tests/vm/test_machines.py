@@ -77,6 +77,9 @@ def test_several_vms_have_names_of_their_own(tmp_path: Path) -> None:
         ("plugin = true", "", "vm[0].traffic.plugin: is missing"),
         ("plugin = true", "plugin = true\nfile_mib = 3", "vm[0].traffic.file_mib: must be a power"),
         ('description = "x"', "", "description: is missing"),
+        ("[vm.traffic]", "[[vm.dsa]]\n[vm.traffic]", "vm[0].dsa[0].node: is missing"),
+        ("[vm.traffic]", "[[vm.dsa]]\nnode = -1\n[vm.traffic]", "vm[0].dsa[0].node: must not be"),
+        ("[vm.traffic]", "[[vm.dsa]]\nnode = 2\n[vm.traffic]", "vm[0].dsa.node: there are 2 nodes"),
         ("[[vm]]", "[[vm]", "some.toml: "),
     ],
 )

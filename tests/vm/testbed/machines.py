@@ -32,6 +32,14 @@ class Traffic:
 
 
 @dataclass(frozen=True)
+class Dsa:
+    """An emulated DSA (tools/memsluice-dsa) that sits at a node."""
+
+    node: int
+    arguments: tuple[str, ...]  # of memsluice-dsa serve
+
+
+@dataclass(frozen=True)
 class VmDescription:
     machine: str
     name: str
@@ -42,6 +50,7 @@ class VmDescription:
     counts_instructions: bool  # a nanosecond of its clock is an instruction of its only CPU
     nodes: tuple[Node, ...]
     traffic: Traffic | None
+    dsa: tuple[Dsa, ...]
 
     @property
     def cpus(self) -> int:
@@ -129,8 +138,10 @@ class _Table:
         content = self.take(key, dict, None)
         return None if content is None else _Table(self._path, f"{self._place}{key}.", content)
 
-    def tables(self, key: str) -> list["_Table"]:
-        content = self.take(key, list)
+    def tables(self, key: str, *, optional: bool = False) -> list["_Table"]:
+        content = self.take(key, list, [] if optional else _REQUIRED)
+        if not content and optional:
+            return []
         if not content or not all(isinstance(item, dict) for item in content):
             raise self.wrong(key, f"must be one or more [[{key}]] tables")
         return [
@@ -165,12 +176,15 @@ def _vm(table: _Table, machine: str, number: int) -> VmDescription:
         counts_instructions=table.take("counts_instructions", bool, False),
         nodes=tuple(_node(node) for node in table.tables("node")),
         traffic=_traffic(table.table("traffic")),
+        dsa=tuple(_dsa(dsa) for dsa in table.tables("dsa", optional=True)),
     )
     table.finish()
     if vm.nodes[0].cpus == 0:
         raise table.wrong("node[0].cpus", "must be greater than 0: the first node boots")
     if vm.counts_instructions and vm.cpus != 1:
         raise table.wrong("counts_instructions", "needs a machine of one CPU")
+    if any(dsa.node >= len(vm.nodes) for dsa in vm.dsa):
+        raise table.wrong("dsa.node", f"there are {len(vm.nodes)} nodes, counted from 0")
     if len({node.latency_ns is None for node in vm.nodes}) == 2:
         raise table.wrong("node", "latency_ns must be given for all nodes or for none")
     return vm
@@ -193,6 +207,14 @@ def _node(table: _Table) -> Node:
     if (node.latency_ns is None) != (node.bandwidth_mib_per_s is None):
         raise table.wrong("latency_ns", "and bandwidth_mib_per_s go together")
     return node
+
+
+def _dsa(table: _Table) -> Dsa:
+    dsa = Dsa(node=table.take("node", int), arguments=table.strings("arguments"))
+    table.finish()
+    if dsa.node < 0:
+        raise table.wrong("node", f"must not be negative, not {dsa.node}")
+    return dsa
 
 
 def _traffic(table: _Table | None) -> Traffic | None:

@@ -10,7 +10,7 @@ from .errors import TestbedError
 from .kernels import DEBUG_SOURCE_INSIDE, Kernel
 from .paths import MODULES, PROJECT, locked
 
-SOURCES = ("Kbuild", "kernel", "include", "tests/vm/engine")
+SOURCES = ("Kbuild", "kernel", "include", "tests/vm/engine", "tests/vm/dsa")
 BUILT = ("*.o", "*.ko", "*.mod", "*.mod.c", ".*.cmd", "Module.symvers", "modules.order", ".tmp_*")
 TESTBED_INSIDE = "/usr/share/testbed"  # where the private root sees this folder
 
@@ -53,7 +53,7 @@ def _make(kernel: Kernel, directory: Path, copy: Path, arguments: tuple[str, ...
         build_tree = f"/lib/modules/{kernel.version}/build"
     command = ["make", "-j2", "-C", build_tree, f"M={directory}"]
     # The headers' vmlinux is only a BTF section, and the tool that adds a module's crashes on it.
-    command += ["CONFIG_DEBUG_INFO_BTF_MODULES=", "MEMSLUICE_TEST_ENGINE=1"]
+    command += ["CONFIG_DEBUG_INFO_BTF_MODULES=", "MEMSLUICE_TEST_MODULES=1"]
     command += [f"CF=-include {TESTBED_INSIDE}/sparse.h", *arguments]
     if root.run(command, mounts).returncode:
         raise TestbedError(f"{directory}: the modules do not build for kernel {kernel.version}")

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """The command line of QEMU for a described VM."""
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import dsa
 from .errors import TestbedError
 from .kernels import Kernel
 from .machines import VmDescription
@@ -81,6 +83,7 @@ def command_line(vm: VmDescription, kernel: Kernel, files: Files) -> list[str]:
         *_agents(files),
         *_shares(vm, kernel),
         *_traffic(vm, files),
+        *_dsa(vm),
     ]  # fmt: skip
 
 
@@ -161,6 +164,16 @@ def _traffic(vm: VmDescription, files: Files) -> Iterator[str]:
     )
     backend = f"memory-backend-file,id=traffic,share=on,mem-path={files.traffic},size={size}"
     yield from ("-object", backend, "-device", "ivshmem-plain,memdev=traffic")
+
+
+def _dsa(vm: VmDescription) -> Iterator[str]:
+    """Each at a root bus of its node: that is how the guest learns where a device sits."""
+    for i, device in enumerate(vm.dsa):
+        bus = f"pxb-pcie,id=bus{i},bus=pcie.0,bus_nr={32 * (i + 1)},numa_node={device.node}"
+        port = f"pcie-root-port,id=port{i},bus=bus{i},chassis={i + 1}"
+        socket = {"type": "unix", "path": dsa.socket(i)}
+        plugged = {"driver": "vfio-user-pci", "bus": f"port{i}", "socket": socket}
+        yield from ("-device", bus, "-device", port, "-device", json.dumps(plugged))
 
 
 def kvm_works(kernel: Kernel, initramfs: Path) -> bool:

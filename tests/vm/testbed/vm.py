@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from . import guest_root, host, initramfs, installed_root, kernels, qemu, root
+from . import dsa, guest_root, host, initramfs, installed_root, kernels, qemu, root
 from .agent import Agent, Command, Result
 from .errors import TestbedError
 from .kernel_log import KernelLog
@@ -45,6 +45,9 @@ class Vm:
         self.directory, self._lock = _claim_directory(description.name)
         self._stopping = False
         self._marks = itertools.count(1)
+        self.dsa = [
+            dsa.Device(self.directory, i, device) for i, device in enumerate(description.dsa)
+        ]
         started = time.monotonic()
         self._process, agent_socket, qmp_socket = self._launch(image)
         self.log = KernelLog(self.directory / "console.log")
@@ -143,6 +146,8 @@ class Vm:
         if self.alive:
             self._process.kill()
         self._process.wait()
+        for device in self.dsa:
+            device.kill()
         self._lock.close()
 
     def _launch(self, image: Path) -> tuple[subprocess.Popen[bytes], socket.socket, socket.socket]:

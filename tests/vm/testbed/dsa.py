@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Emulated DSA devices beside a VM: the program tools/memsluice-dsa, one process for each."""
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from .errors import TestbedError
+from .machines import Dsa
+from .paths import RELEASE
+
+PROGRAM = RELEASE / "tools/memsluice-dsa/memsluice-dsa"
+START_SECONDS = 20
+ASK_SECONDS = 60
+
+
+def socket(number: int) -> str:
+    """Relative to the run's folder: a socket's path has to be short."""
+    return f"dsa{number}"
+
+
+class Device:
+    """Waits in DIRECTORY for a VM to plug it in. Ends with this process, however that ends."""
+
+    def __init__(self, directory: Path, number: int, description: Dsa) -> None:
+        if not PROGRAM.exists():
+            raise TestbedError(
+                f"{PROGRAM} is not built; do: cmake --preset release && "
+                "cmake --build --preset release --target programs"
+            )
+        self._directory = directory
+        self._control = f"{socket(number)}-control"
+        serve = [PROGRAM, "serve", socket(number), "--control", self._control, "--verbose"]
+        self.log = directory / f"dsa{number}.log"
+        with self.log.open("wb") as output:
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *serve, *description.arguments],
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        self._wait_for(directory / self._control)
+
+    def ask(self, method: str, **parameters: Any) -> Any:
+        """What the device answers: docs/memsluice-dsa.md."""
+        asked = subprocess.run(
+            [PROGRAM, "ask", self._control, method, json.dumps(parameters)],
+            cwd=self._directory,
+            capture_output=True,
+            text=True,
+            timeout=ASK_SECONDS,
+        )
+        if asked.returncode:
+            raise TestbedError(f"dsa: {method}: {asked.stderr.strip()}")
+        return json.loads(asked.stdout)
+
+    def kill(self) -> None:
+        """Ends it as a fault would: the VM finds a device that does not answer."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+
+    def _wait_for(self, path: Path) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not path.exists():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise TestbedError(f"the emulated DSA did not start:\n{self.log.read_text()}")
+            time.sleep(0.01)
