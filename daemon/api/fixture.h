@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "daemon/api/methods.h"
-#include "daemon/host/fake_module.h"
 #include "daemon/base/temporary_directory.h"
+#include "daemon/host/fake_module.h"
 
 namespace memsluice {
 

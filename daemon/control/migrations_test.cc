@@ -7,8 +7,8 @@
 
 #include <cerrno>
 
-#include "daemon/host/fake_module.h"
 #include "daemon/base/temporary_directory.h"
+#include "daemon/host/fake_module.h"
 
 namespace memsluice {
 namespace {

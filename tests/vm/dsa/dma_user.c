@@ -93,7 +93,8 @@ static int run(unsigned int order)
 	if (err == -ETIMEDOUT)
 		return err; /* the device may still write there: it is never given back */
 	unmap(copy);
-	if (!err && memcmp(page_address(copy->source), page_address(copy->destination), copy->bytes))
+	if (!err &&
+	    memcmp(page_address(copy->source), page_address(copy->destination), copy->bytes))
 		err = -EBADMSG;
 free:
 	if (copy->source)

@@ -20,8 +20,9 @@ static bool feature_is_ours;
 static u64 *register_of(struct pt_regs *regs, int number)
 {
 	unsigned long *registers[] = {
-		&regs->ax, &regs->cx, &regs->dx,  &regs->bx,  &regs->sp,  &regs->bp,  &regs->si,  &regs->di,
-		&regs->r8, &regs->r9, &regs->r10, &regs->r11, &regs->r12, &regs->r13, &regs->r14, &regs->r15,
+		&regs->ax,  &regs->cx,	&regs->dx,  &regs->bx,	&regs->sp,  &regs->bp,
+		&regs->si,  &regs->di,	&regs->r8,  &regs->r9,	&regs->r10, &regs->r11,
+		&regs->r12, &regs->r13, &regs->r14, &regs->r15,
 	};
 
 	return (u64 *)registers[number];
