@@ -144,11 +144,12 @@ def test_nothing_is_left_after_unloading(module: Vm) -> None:
         pytest.skip("only the debug kernel (--debug-kernel) has kmemleak")
     module.run("rmmod memsluice")
     # What the kernel itself has left behind so far is not ours; objects count after five seconds.
-    module.run(f"sleep 6; echo scan > {kmemleak}; echo clear > {kmemleak}")
+    scan = f"sleep 6; echo scan > {kmemleak}"
+    module.run(f"{scan}; echo clear > {kmemleak}", timeout=TEST_SECONDS)
     module.run(f"insmod {MODULE}")
     _run(module, "Migrate.MovesARangeOfBasePages")
     _run(module, "Migrate.AnAsynchronousRequestPollsAndReports")
     _run(module, "Tiering.HugePagesStayHuge")
     module.run("rmmod memsluice")
-    module.run(f"sleep 6; echo scan > {kmemleak}; echo scan > {kmemleak}")
+    module.run(f"{scan}; echo scan > {kmemleak}", timeout=TEST_SECONDS)
     assert not module.run(f"cat {kmemleak}").stdout
