@@ -224,41 +224,41 @@ TEST(Injection, MatchesOnlyWhereEverythingDoes) {
   EXPECT_FALSE(matches(kRule, 2, fill));
 }
 
-bool touches(uint64_t address, const Descriptor& descriptor) {
+bool matches_at(uint64_t address, const Descriptor& descriptor) {
   return matches(Json{{"do", "hold"}, {"address", address}}.dump().c_str(), 0, descriptor);
 }
 
 TEST(Injection, MatchesAddressesThatAreReadOrWritten) {
-  EXPECT_FALSE(touches(0xfff, move()));
-  EXPECT_TRUE(touches(0x1000, move()));
-  EXPECT_TRUE(touches(0x10ff, move()));
-  EXPECT_FALSE(touches(0x1100, move()));
-  EXPECT_FALSE(touches(0x7fff, move()));
-  EXPECT_TRUE(touches(0x8000, move()));
-  EXPECT_TRUE(touches(0x80ff, move()));
-  EXPECT_FALSE(touches(0x8100, move()));
+  EXPECT_FALSE(matches_at(0xfff, move()));
+  EXPECT_TRUE(matches_at(0x1000, move()));
+  EXPECT_TRUE(matches_at(0x10ff, move()));
+  EXPECT_FALSE(matches_at(0x1100, move()));
+  EXPECT_FALSE(matches_at(0x7fff, move()));
+  EXPECT_TRUE(matches_at(0x8000, move()));
+  EXPECT_TRUE(matches_at(0x80ff, move()));
+  EXPECT_FALSE(matches_at(0x8100, move()));
 }
 
 TEST(Injection, TakesNoPatternForAnAddress) {
   Descriptor fill = move();
   fill.opcode = DSA_OPCODE_MEMFILL;
-  EXPECT_FALSE(touches(0x1000, fill));
-  EXPECT_TRUE(touches(0x8000, fill));
+  EXPECT_FALSE(matches_at(0x1000, fill));
+  EXPECT_TRUE(matches_at(0x8000, fill));
   Descriptor compare = move();
   compare.opcode = DSA_OPCODE_COMPVAL;
-  EXPECT_TRUE(touches(0x1000, compare));
-  EXPECT_FALSE(touches(0x8000, compare));
+  EXPECT_TRUE(matches_at(0x1000, compare));
+  EXPECT_FALSE(matches_at(0x8000, compare));
 }
 
 TEST(Injection, TakesNoUnusedFieldForAnAddress) {
   Descriptor sum = move(0x1000, 0);
   sum.opcode = DSA_OPCODE_CRCGEN;
-  EXPECT_TRUE(touches(0x1000, sum));
-  EXPECT_FALSE(touches(0x80, sum));
+  EXPECT_TRUE(matches_at(0x1000, sum));
+  EXPECT_FALSE(matches_at(0x80, sum));
   Descriptor flush = move(0, 0x8000);
   flush.opcode = DSA_OPCODE_CFLUSH;
-  EXPECT_TRUE(touches(0x8000, flush));
-  EXPECT_FALSE(touches(0x80, flush));
+  EXPECT_TRUE(matches_at(0x8000, flush));
+  EXPECT_FALSE(matches_at(0x80, flush));
 }
 
 TEST(Injection, MatchesTheWholeListOfABatch) {
@@ -266,10 +266,10 @@ TEST(Injection, MatchesTheWholeListOfABatch) {
   batch.opcode = DSA_OPCODE_BATCH;
   batch.desc_list_addr = 0x4000;
   batch.desc_count = 2;
-  EXPECT_TRUE(touches(0x4000, batch));
-  EXPECT_TRUE(touches(0x407f, batch));
-  EXPECT_FALSE(touches(0x4080, batch));
-  EXPECT_FALSE(touches(0, batch));
+  EXPECT_TRUE(matches_at(0x4000, batch));
+  EXPECT_TRUE(matches_at(0x407f, batch));
+  EXPECT_FALSE(matches_at(0x4080, batch));
+  EXPECT_FALSE(matches_at(0, batch));
 }
 
 TEST(Injection, SaysWhatGoesWrong) {
