@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.machine("dsa"), pytest.mark.kernels("6.12", "backports
 
 MODULES = "/opt/memsluice/modules"
 DEVICES = "/sys/bus/dsa/devices"
+PARAMETERS = "/sys/module/memsluice_test_dma/parameters"
 ENGINES = 4
 PAGE_BYTES = 4096
 MEMMOVE, HARDWARE_ERROR, SUCCESS = "3", 0x21, "1"
@@ -55,7 +56,7 @@ class Dsa:
 
     def copy(self, pages: int) -> str:
         """What the kernel says of it: nothing, if all has arrived as it was."""
-        copying = f"echo {pages} > /sys/module/memsluice_test_dma/parameters/copy"
+        copying = f"echo {pages} > {PARAMETERS}/copy"
         return self.vm.run(["bash", "-c", copying], check=False).stderr.strip()
 
     def bytes_copied(self) -> int:
@@ -130,7 +131,9 @@ def test_a_descriptor_that_fails_is_told_and_the_next_is_copied(dsa: Dsa, status
 
 def test_an_interrupt_that_is_lost_is_missed(dsa: Dsa) -> None:
     dsa.device.ask("inject", do="drop-interrupt")
+    dsa.vm.run(f"echo 1000 > {PARAMETERS}/timeout_ms")
     assert "Connection timed out" in dsa.copy(1)
+    dsa.vm.run(f"echo 60000 > {PARAMETERS}/timeout_ms")
     assert dsa.device.ask("statistics")["interrupts_dropped"] >= 1
     # The next one tells of both.
     assert dsa.copy(1) == ""
@@ -139,7 +142,7 @@ def test_an_interrupt_that_is_lost_is_missed(dsa: Dsa) -> None:
 def test_engines_that_are_held_go_on_when_released(dsa: Dsa) -> None:
     for engine in range(ENGINES):
         dsa.device.ask("hold", engine=engine)
-    copying = dsa.vm.start("echo 512 > /sys/module/memsluice_test_dma/parameters/copy")
+    copying = dsa.vm.start(f"echo 512 > {PARAMETERS}/copy")
     while not dsa.device.ask("status")["queues"][0]["waiting"]:
         pass
     before = dsa.bytes_copied()

@@ -10,8 +10,8 @@
 #include <linux/random.h>
 
 #define PAGES_MAX 512
-#define TIMEOUT_MS 5000
 
+static unsigned int timeout_ms = 60000;
 static struct dma_chan *channel;
 static DEFINE_MUTEX(copy_lock);
 
@@ -67,7 +67,7 @@ static int submit_and_wait(struct copy *copy)
 	descriptor->callback_param = copy;
 	dmaengine_submit(descriptor);
 	dma_async_issue_pending(channel);
-	if (!wait_for_completion_timeout(&copy->done, msecs_to_jiffies(TIMEOUT_MS)))
+	if (!wait_for_completion_timeout(&copy->done, msecs_to_jiffies(timeout_ms)))
 		return -ETIMEDOUT;
 	return copy->error;
 }
@@ -124,6 +124,9 @@ static const struct kernel_param_ops copy_operations = { .set = copy_set };
 
 module_param_cb(copy, &copy_operations, NULL, 0200);
 MODULE_PARM_DESC(copy, "pages to copy as one, a power of two up to 512; fails as the copy does");
+
+module_param(timeout_ms, uint, 0644);
+MODULE_PARM_DESC(timeout_ms, "how long to wait for a copy");
 
 static int __init dma_user_init(void)
 {
