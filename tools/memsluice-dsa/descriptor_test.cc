@@ -405,6 +405,41 @@ TEST(Descriptor, HasFlagLooksAtOneFlag) {
   EXPECT_FALSE(has_flag(descriptor, IDXD_OP_FLAG_RCR));
 }
 
+TEST_P(EveryOperation, TouchesTheAddressesThatItHas) {
+  const std::set<unsigned> sources = {DSA_OPCODE_BATCH,   DSA_OPCODE_MEMMOVE, DSA_OPCODE_COMPARE,
+                                      DSA_OPCODE_COMPVAL, DSA_OPCODE_CRCGEN,  DSA_OPCODE_COPY_CRC};
+  const std::set<unsigned> destinations = {DSA_OPCODE_MEMMOVE, DSA_OPCODE_MEMFILL,
+                                           DSA_OPCODE_COMPARE, DSA_OPCODE_COPY_CRC,
+                                           DSA_OPCODE_CFLUSH};
+  const Descriptor descriptor = well_formed(GetParam());
+  EXPECT_EQ(touches(descriptor, kSource), sources.contains(GetParam()));
+  EXPECT_EQ(touches(descriptor, kDestination), destinations.contains(GetParam()));
+  EXPECT_FALSE(touches(descriptor, 0)) << "what it does not use is no address";
+}
+
+TEST(Descriptor, TouchesFromItsFirstByteToItsLast) {
+  const Descriptor move = well_formed(DSA_OPCODE_MEMMOVE);
+  for (const uint64_t begin : {kSource, kDestination}) {
+    EXPECT_FALSE(touches(move, begin - 1));
+    EXPECT_TRUE(touches(move, begin));
+    EXPECT_TRUE(touches(move, begin + kSize - 1));
+    EXPECT_FALSE(touches(move, begin + kSize));
+  }
+  EXPECT_FALSE(touches(move, kRecord));
+}
+
+TEST(Descriptor, OfABatchTouchesTheWholeList) {
+  const Descriptor batch = well_formed(DSA_OPCODE_BATCH);
+  EXPECT_TRUE(touches(batch, kSource + 2 * sizeof(Descriptor) - 1));
+  EXPECT_FALSE(touches(batch, kSource + 2 * sizeof(Descriptor)));
+}
+
+TEST(Descriptor, OfAnUnknownOperationTouchesNothing) {
+  Descriptor descriptor = well_formed(DSA_OPCODE_MEMMOVE);
+  descriptor.opcode = 0xff;
+  EXPECT_FALSE(touches(descriptor, kSource));
+}
+
 std::vector<uint8_t> any_bytes() {
   return *rc::gen::container<std::vector<uint8_t>>(sizeof(Descriptor),
                                                    rc::gen::arbitrary<uint8_t>());

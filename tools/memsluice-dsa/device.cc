@@ -86,7 +86,8 @@ Device::~Device() {
 }
 
 size_t Device::portal_bytes() const {
-  return size_t{shape_.queues} * kPortalsOfQueue * kPortalBytes;
+  // That of a PCI region has to be a power of two.
+  return std::bit_ceil(size_t{shape_.queues}) * kPortalsOfQueue * kPortalBytes;
 }
 
 void Device::set_defaults() {
@@ -203,10 +204,11 @@ void Device::write_portal(uint64_t offset, std::span<const uint8_t> from) {
     portal_parts_[place] |= static_cast<uint8_t>(1U << part % kDescriptorParts);
     if (portal_parts_[place] != 0xff) continue;
     portal_parts_[place] = 0;
+    const auto queue =
+        static_cast<unsigned>(place * sizeof(Descriptor) / (kPortalsOfQueue * kPortalBytes));
+    if (queue >= shape_.queues) continue;
     Descriptor descriptor;
     std::memcpy(&descriptor, &portals_[place * sizeof(descriptor)], sizeof(descriptor));
-    const auto queue =
-        static_cast<unsigned>(place * sizeof(descriptor) / (kPortalsOfQueue * kPortalBytes));
     const bool accepted = engines_.submit(queue, descriptor) == Engines::Accepted::kYes;
     statistics_.submitted(queue, accepted);
     // Dropped, as a posted write is: only the error registers tell of it.

@@ -32,6 +32,7 @@ class Device : private Board {
   Device& operator=(const Device&) = delete;
   ~Device() override;
 
+  // A power of two, of which the queues may need less.
   size_t portal_bytes() const;
   // Beyond the registers there are zeros, and nothing to write.
   void read_registers(uint64_t offset, std::span<uint8_t> into);

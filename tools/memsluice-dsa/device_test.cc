@@ -78,6 +78,23 @@ TEST_F(DeviceTest, AssemblesADescriptorFromItsParts) {
   EXPECT_TRUE(is_copied(4096));
 }
 
+TEST(Device, HasPortalsForAnyNumberOfQueues) {
+  TestHost host({.queues = 3});
+  EXPECT_EQ(host.device().portal_bytes(), 0x10000U);
+  host.configure_group(0, 7, 1);
+  for (unsigned i = 0; i < 3; i++) host.configure_queue(i);
+  ASSERT_EQ(host.command(kEnableDevice), kDone);
+  for (unsigned i = 0; i < 3; i++) ASSERT_EQ(host.command(kEnableQueue, i), kDone);
+  for (unsigned i = 0; i < 3; i++) {
+    host.submit(TestHost::copy(i, TestHost::kSource, TestHost::kDestination, 64), i);
+    EXPECT_EQ(host.wait(i).status, DSA_COMP_SUCCESS) << i;
+  }
+  // There is no fourth.
+  host.submit(TestHost::copy(3, TestHost::kSource, TestHost::kDestination, 64), 3);
+  EXPECT_EQ(host.command(kDrainAll), kDone);
+  EXPECT_EQ(host.status(3), 0U);
+}
+
 TEST_F(DeviceTest, WritesNoRecordThatNobodyAskedFor) {
   host_.set_up();
   Descriptor quiet = copy(0);

@@ -335,6 +335,9 @@ TEST_F(Comparisons, GoOnInTheNextMapping) {
 TEST_F(Comparisons, FaultWhereOneOfTheTwoEnds) {
   memory_.add(kSource + kPage, kPage);
   expect_fault(compare(kPage + 1), DSA_COMP_PAGE_FAULT_NOBOF, kDestination + kPage, kPage);
+  const Outcome expected_same = compare(kPage + 1, IDXD_OP_FLAG_CR, 0);
+  expect_fault(expected_same, DSA_COMP_PAGE_FAULT_NOBOF, kDestination + kPage, kPage);
+  EXPECT_EQ(expected_same.result, 0) << "no difference was found yet";
 }
 
 TEST_F(Comparisons, NeedNotReachWhatComesAfterADifference) {
@@ -398,6 +401,9 @@ TEST_F(PatternComparisons, GoOnInTheNextMapping) {
 
 TEST_F(PatternComparisons, FaultWhereTheSourceEnds) {
   expect_fault(compare(0, kPage + 1), DSA_COMP_PAGE_FAULT_NOBOF, kSource + kPage, kPage);
+  const Outcome expected_same = compare(0, kPage + 1, IDXD_OP_FLAG_CR, 0);
+  expect_fault(expected_same, DSA_COMP_PAGE_FAULT_NOBOF, kSource + kPage, kPage);
+  EXPECT_EQ(expected_same.result, 0) << "no difference was found yet";
 }
 
 // A fault told here would have the driver go on behind the difference, and find none.
