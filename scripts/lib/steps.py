@@ -5,8 +5,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -15,6 +18,7 @@ from outcome import FAILED, Outcome, read_junit
 
 TAIL_LINES = 60
 POLL_SECONDS = 0.1
+LEAST_PRIORITY = 19
 
 
 @dataclass
@@ -26,6 +30,27 @@ class Steps:
     environment: dict[str, str] = field(default_factory=dict)
     outcomes: list[Outcome] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    _interrupted: threading.Event = field(default_factory=threading.Event)
+
+    @contextmanager
+    def beside(self, work: Callable[[], None]) -> Iterator[None]:
+        """WORK, with what the body leaves of the CPUs; leaving the body waits for its end.
+
+        An exception in the body ends the commands of WORK, too.
+        """
+
+        def last_of_all() -> None:
+            os.nice(LEAST_PRIORITY)  # of this thread, and so of what it starts
+            work()
+
+        with ThreadPoolExecutor(1) as pool:
+            working = pool.submit(last_of_all)
+            try:
+                yield
+                working.result()
+            except BaseException:
+                self._interrupted.set()
+                raise
 
     def run(
         self, name: str, command: Sequence[str | Path], limit_s: int, *, stream: bool = False
@@ -93,7 +118,11 @@ class Steps:
             )
             end = time.monotonic() + limit_s
             try:
-                while process.poll() is None and time.monotonic() < end:
+                while (
+                    process.poll() is None
+                    and time.monotonic() < end
+                    and not self._interrupted.is_set()
+                ):
                     time.sleep(POLL_SECONDS)
                     if stream:
                         _copy(follower)

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
+import os
 import signal
 import subprocess
 import sys
@@ -64,6 +65,43 @@ def test_an_interrupt_takes_the_command_along(tmp_path: Path) -> None:
     runner.send_signal(signal.SIGINT)
     runner.wait(10)
     wait_until(lambda: not is_running(Path("/proc") / pid_file.read_text().strip()))
+
+
+def test_steps_beside_others_count_and_give_way(steps: Steps, tmp_path: Path) -> None:
+    def work() -> None:
+        waits = "nice > nice; touch began; until [ -e end ]; do sleep 0.01; done"
+        steps.run("nice", ["sh", "-c", waits], 30)
+        steps.run("fails", ["false"], 30)
+
+    with steps.beside(work):
+        wait_until(lambda: (tmp_path / "began").exists())
+        assert steps.run("in front", ["sh", "-c", "nice > front; touch end"], 30)
+    assert [outcome.name for outcome in steps.outcomes] == ["fails"]
+    assert set(steps.seconds) == {"nice", "in front", "fails"}
+    assert (tmp_path / "nice").read_text() == "19\n"
+    assert int((tmp_path / "front").read_text()) == os.nice(0)
+
+
+def test_an_error_ends_what_is_beside_it(steps: Steps, tmp_path: Path) -> None:
+    pid_file = tmp_path / "child"
+
+    def work() -> None:
+        steps.run("sleeps", ["sh", "-c", "echo $$ > child; exec sleep 600"], 600)
+
+    with pytest.raises(ZeroDivisionError):
+        with steps.beside(work):
+            wait_until(lambda: pid_file.exists() and pid_file.read_text() != "")
+            raise ZeroDivisionError
+    wait_until(lambda: not is_running(Path("/proc") / pid_file.read_text().strip()))
+
+
+def test_an_error_beside_is_not_lost(steps: Steps) -> None:
+    def work() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        with steps.beside(work):
+            pass
 
 
 def test_nothing_starts_after_the_deadline(tmp_path: Path) -> None:
