@@ -53,33 +53,8 @@ Server::Server(EventLoop& loop, Methods& methods, const Log& log, MayChange may_
       methods_(methods),
       log_(log),
       may_change_(std::move(may_change)),
-      peer_lookup_(std::move(peer_lookup)) {}
-
-Result<void> Server::start(Fd listening) {
-  listening_ = std::move(listening);
-  auto watch = loop_.watch(listening_.get(), EPOLLIN, [this](uint32_t) { accept_clients(); });
-  if (!watch.ok()) return std::move(watch).error();
-  accept_watch_ = *std::move(watch);
-  return {};
-}
-
-void Server::accept_clients() {
-  for (;;) {
-    Fd socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.valid()) {
-      add_client(std::move(socket));
-      continue;
-    }
-    if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (errno != EAGAIN) {
-      // Out of descriptors or memory: who waits would wake us again at once, for nothing.
-      log_.error("accept: {}", std::strerror(errno));
-      accept_watch_.set_events(0);
-      accept_pause_ = loop_.once(Milliseconds(1000), [this] { accept_watch_.set_events(EPOLLIN); });
-    }
-    return;
-  }
-}
+      peer_lookup_(std::move(peer_lookup)),
+      listener_(loop, log, SOCK_NONBLOCK, [this](Fd socket) { add_client(std::move(socket)); }) {}
 
 Result<void> Server::check_room(const Peer& peer) const {
   auto of_user = std::count_if(clients_.begin(), clients_.end(), [&](const auto& entry) {

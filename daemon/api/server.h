@@ -13,6 +13,7 @@
 #include "daemon/api/methods.h"
 #include "daemon/base/event_loop.h"
 #include "daemon/base/fd.h"
+#include "daemon/base/listener.h"
 #include "daemon/base/log.h"
 #include "daemon/base/result.h"
 
@@ -43,7 +44,7 @@ class Server {
   Server(EventLoop& loop, Methods& methods, const Log& log, MayChange may_change,
          PeerLookup peer_lookup = peer_of);
 
-  Result<void> start(Fd listening);
+  Result<void> start(Fd listening) { return listener_.start(std::move(listening)); }
   // A client whose socket is already there.
   void add_client(Fd socket);
   size_t clients() const { return clients_.size(); }
@@ -52,7 +53,6 @@ class Server {
   struct Client;
   using ClientPointer = std::shared_ptr<Client>;
 
-  void accept_clients();
   Result<void> check_room(const Peer& peer) const;
   void on_event(const ClientPointer& client, uint32_t events);
   void read_from(Client& client);
@@ -67,9 +67,7 @@ class Server {
   const Log& log_;
   MayChange may_change_;
   PeerLookup peer_lookup_;
-  Fd listening_;
-  EventLoop::Watch accept_watch_;
-  EventLoop::Timer accept_pause_;
+  Listener listener_;
   uint64_t next_id_ = 1;
   std::map<uint64_t, ClientPointer> clients_;
 };

@@ -2,6 +2,11 @@
 #include "daemon/base/unix_socket.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <string>
+#include <thread>
 
 #include "daemon/base/temporary_directory.h"
 
@@ -28,6 +33,25 @@ TEST(UnixSocket, GivesItsMode) {
   struct stat status;
   ASSERT_EQ(stat(directory.path("/api").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600U);
+}
+
+TEST(UnixSocket, SendsAllOrSaysWhyNot) {
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+  const Fd sender(pair[0]);
+  Fd receiver(pair[1]);
+  const std::string data(1 << 20, 'x');
+  std::thread reader([&] {
+    std::string buffer(1 << 16, 0);
+    size_t left = data.size();
+    while (left) left -= static_cast<size_t>(::read(receiver.get(), buffer.data(), buffer.size()));
+  });
+  EXPECT_TRUE(send_all(sender.get(), data).ok());
+  reader.join();
+  set_send_timeout(sender.get(), Milliseconds(20));
+  EXPECT_EQ(send_all(sender.get(), data).error().os_error, EAGAIN);
+  receiver.reset();
+  EXPECT_EQ(send_all(sender.get(), data).error().os_error, EPIPE);
 }
 
 TEST(UnixSocket, SaysWhatIsWrongWithAPath) {

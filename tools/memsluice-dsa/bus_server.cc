@@ -2,16 +2,18 @@
 #include "tools/memsluice-dsa/bus_server.h"
 
 #include <sys/socket.h>
-#include <sys/time.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 
+#include "daemon/base/unix_socket.h"
+
 namespace memsluice::dsa {
 namespace {
 
-constexpr timeval kSendTimeout = {.tv_sec = 5, .tv_usec = 0};
+constexpr Milliseconds kSendTimeout{5000};
 constexpr size_t kFilesAtOnce = VfioUser::kFilesMax;
 
 VfioUserHeader header_of(const std::vector<uint8_t>& message) {
@@ -35,23 +37,13 @@ void take_files(msghdr& message, std::vector<Fd>& files) {
 
 }  // namespace
 
-Result<void> BusServer::start(Fd listening) {
-  listening_ = std::move(listening);
-  auto watch = loop_.watch(listening_.get(), EPOLLIN, [this](uint32_t) { accept_client(); });
-  if (!watch.ok()) return std::move(watch).error();
-  accept_watch_ = *std::move(watch);
-  return {};
-}
-
-void BusServer::accept_client() {
-  Fd client(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!client.valid()) return;
+void BusServer::add_client(Fd client) {
   if (client_.valid()) {
     log_.warning("a second virtual machine is turned away");
     return;
   }
   // Who does not take replies is hung up on; nobody else shall wait for him.
-  setsockopt(client.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendTimeout, sizeof(kSendTimeout));
+  set_send_timeout(client.get(), kSendTimeout);
   auto watch = loop_.watch(client.get(), EPOLLIN, [this](uint32_t) { read_messages(); });
   if (!watch.ok()) {
     log_.error("{}", watch.error().describe());
@@ -112,18 +104,9 @@ bool BusServer::take_message() {
       header, std::span<const uint8_t>(message_).subspan(sizeof(header)), std::move(files_));
   message_.clear();
   files_.clear();
-  return !reply || send(*reply);
-}
-
-bool BusServer::send(const std::vector<uint8_t>& message) const {
-  size_t sent = 0;
-  while (sent < message.size()) {
-    const ssize_t now = ::send(client_.get(), &message[sent], message.size() - sent, MSG_NOSIGNAL);
-    if (now < 0 && errno == EINTR) continue;
-    if (now <= 0) return false;
-    sent += static_cast<size_t>(now);
-  }
-  return true;
+  if (!reply) return true;
+  const auto* bytes = reinterpret_cast<const char*>(reply->data());
+  return send_all(client_.get(), {bytes, reply->size()}).ok();
 }
 
 }  // namespace memsluice::dsa

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "daemon/base/event_loop.h"
 #include "daemon/base/fd.h"
+#include "daemon/base/listener.h"
 #include "daemon/base/log.h"
 #include "daemon/base/result.h"
 #include "tools/memsluice-dsa/vfio_user.h"
@@ -16,26 +18,27 @@ namespace memsluice::dsa {
 class BusServer {
  public:
   BusServer(EventLoop& loop, VfioUser& protocol, const Log& log)
-      : loop_(loop), protocol_(protocol), log_(log) {}
+      : loop_(loop),
+        protocol_(protocol),
+        log_(log),
+        listener_(loop, log, 0, [this](Fd client) { add_client(std::move(client)); }) {}
 
-  Result<void> start(Fd listening);
+  Result<void> start(Fd listening) { return listener_.start(std::move(listening)); }
   bool has_client() const { return client_.valid(); }
   // As if the device were pulled out.
   void disconnect();
 
  private:
-  void accept_client();
+  void add_client(Fd client);
   void read_messages();
   // Return: false when there is no more to read, or nobody to read from.
   bool read_some();
   bool take_message();
-  bool send(const std::vector<uint8_t>& message) const;
 
   EventLoop& loop_;
   VfioUser& protocol_;
   const Log& log_;
-  Fd listening_;
-  EventLoop::Watch accept_watch_;
+  Listener listener_;
   Fd client_;
   EventLoop::Watch client_watch_;
   // The message that is on its way: header, payload, files.

@@ -2,11 +2,11 @@
 #include "tools/memsluice-dsa/control.h"
 
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
+
+#include "daemon/base/unix_socket.h"
 
 namespace memsluice::dsa {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kLineMax = 1 << 16;
 constexpr size_t kDepthMax = 8;
 constexpr size_t kClientsMax = 16;
-constexpr timeval kSendTimeout = {.tv_sec = 5, .tv_usec = 0};
+constexpr Milliseconds kSendTimeout{5000};
 
 Result<uint64_t> only_number(const Json& parameters, const char* key, uint64_t high) {
   ObjectReader reader(parameters);
@@ -67,16 +67,6 @@ Result<Json> trace(Device& device, const Json& parameters) {
   return Json::object();
 }
 
-bool send_all(int socket, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t sent = ::send(socket, text.data(), text.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return false;
-    text.remove_prefix(static_cast<size_t>(sent));
-  }
-  return true;
-}
-
 }  // namespace
 
 Result<Json> Control::call(const std::string& method, const Json& parameters) {
@@ -124,22 +114,12 @@ std::string Control::answer(std::string_view line) {
                              : Json{{"error", error_to_json(result.error())}});
 }
 
-Result<void> ControlServer::start(Fd listening) {
-  listening_ = std::move(listening);
-  auto watch = loop_.watch(listening_.get(), EPOLLIN, [this](uint32_t) { accept_client(); });
-  if (!watch.ok()) return std::move(watch).error();
-  accept_watch_ = *std::move(watch);
-  return {};
-}
-
-void ControlServer::accept_client() {
-  Fd socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!socket.valid()) return;
+void ControlServer::add_client(Fd socket) {
   if (clients_.size() == kClientsMax) {
     log_.warning("more than {} clients of the control socket: one is turned away", kClientsMax);
     return;
   }
-  setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendTimeout, sizeof(kSendTimeout));
+  set_send_timeout(socket.get(), kSendTimeout);
   const int key = socket.get();
   auto watch = loop_.watch(key, EPOLLIN, [this, key](uint32_t) { read_from(key); });
   if (!watch.ok()) {
@@ -157,7 +137,7 @@ void ControlServer::read_from(int key) {
   bool stays = got > 0;
   if (stays) client.read.append(buffer.data(), static_cast<size_t>(got));
   for (size_t end; stays && (end = client.read.find('\n')) != std::string::npos;) {
-    stays = send_all(key, control_.answer(std::string_view(client.read).substr(0, end)));
+    stays = send_all(key, control_.answer(std::string_view(client.read).substr(0, end))).ok();
     client.read.erase(0, end + 1);
   }
   if (!stays || client.read.size() > kLineMax) clients_.erase(key);

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "daemon/base/event_loop.h"
 #include "daemon/base/fd.h"
 #include "daemon/base/json.h"
+#include "daemon/base/listener.h"
 #include "daemon/base/log.h"
 #include "daemon/base/result.h"
 #include "tools/memsluice-dsa/bus_server.h"
@@ -34,9 +35,12 @@ class Control {
 class ControlServer {
  public:
   ControlServer(EventLoop& loop, Control& control, const Log& log)
-      : loop_(loop), control_(control), log_(log) {}
+      : loop_(loop),
+        control_(control),
+        log_(log),
+        listener_(loop, log, 0, [this](Fd socket) { add_client(std::move(socket)); }) {}
 
-  Result<void> start(Fd listening);
+  Result<void> start(Fd listening) { return listener_.start(std::move(listening)); }
 
  private:
   struct Client {
@@ -45,14 +49,13 @@ class ControlServer {
     std::string read;
   };
 
-  void accept_client();
+  void add_client(Fd socket);
   void read_from(int key);
 
   EventLoop& loop_;
   Control& control_;
   const Log& log_;
-  Fd listening_;
-  EventLoop::Watch accept_watch_;
+  Listener listener_;
   std::map<int, Client> clients_;
 };
 

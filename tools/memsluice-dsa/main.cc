@@ -66,9 +66,7 @@ Result<void> ask(const AskOptions& options) {
   if (!socket.ok())
     return std::move(socket).error().with_hint("does memsluice-dsa serve with this --control?");
   const std::string request = to_line({{"method", options.method}, {"params", *parameters}});
-  if (::write(socket->get(), request.data(), request.size()) !=
-      static_cast<ssize_t>(request.size()))
-    return errno_error(errno, "write", options.control);
+  if (auto sent = send_all(socket->get(), request); !sent.ok()) return sent;
   auto line = read_line(socket->get());
   if (!line.ok()) return std::move(line).error();
   auto reply = parse_json(*line, 16);

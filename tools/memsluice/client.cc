@@ -7,12 +7,12 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "daemon/base/unix_socket.h"
 #include "tools/memsluice/fields.h"
 
 namespace memsluice {
@@ -35,9 +35,10 @@ std::string permission_hint(const std::string& path) {
   return fmt::format("run it as root, or join the group: adduser USER {}", owner->gr_name);
 }
 
-Error connect_error(int error, const std::string& path) {
-  Error result{.code = ErrorCode::kUnavailable, .object = path, .os_error = error};
-  switch (error) {
+// What to do about it.
+Error connect_error(const Error& error, const std::string& path) {
+  Error result{.code = ErrorCode::kUnavailable, .object = path, .os_error = error.os_error};
+  switch (error.os_error) {
     case ENOENT:
       result.message = "no such socket: the daemon does not run";
       result.hint = kStartHint;
@@ -57,7 +58,7 @@ Error connect_error(int error, const std::string& path) {
       result.hint = permission_hint(path);
       break;
     default:
-      result.message = fmt::format("connect: {}", std::strerror(error));
+      result.message = error.message;
       result.hint = "--socket names the socket of the daemon";
   }
   return result;
@@ -65,25 +66,15 @@ Error connect_error(int error, const std::string& path) {
 
 Result<Fd> connect_socket(const ClientOptions& options) {
   const std::string& path = options.socket;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof(address.sun_path)) {
-    return Error{.code = ErrorCode::kBadRequest,
-                 .object = "--socket",
-                 .message = fmt::format("\"{}\" is no socket path: 1 to {} bytes", path,
-                                        sizeof(address.sun_path) - 1)};
+  if (path.empty() || path.size() > kSocketPathMax) {
+    return Error{
+        .code = ErrorCode::kBadRequest,
+        .object = "--socket",
+        .message = fmt::format("\"{}\" is no socket path: 1 to {} bytes", path, kSocketPathMax)};
   }
-  path.copy(address.sun_path, path.size());
-  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket.valid()) return errno_error(errno, "socket", path);
-  // Bounds the wait for room in the backlog, which poll cannot see.
-  const auto wait_ms = options.connect_timeout.count();
-  const timeval wait{.tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000};
-  setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
-  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
-    return connect_error(errno, path);
-  }
-  if (fcntl(socket.get(), F_SETFL, O_NONBLOCK) != 0) return errno_error(errno, "fcntl", path);
+  auto socket = connect_to(path, options.connect_timeout);
+  if (!socket.ok()) return connect_error(socket.error(), path);
+  if (fcntl(socket->get(), F_SETFL, O_NONBLOCK) != 0) return errno_error(errno, "fcntl", path);
   return socket;
 }
 
