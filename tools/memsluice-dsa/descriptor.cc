@@ -2,7 +2,6 @@
 #include "tools/memsluice-dsa/descriptor.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <iterator>
 
 #include "tools/memsluice-dsa/operations.h"

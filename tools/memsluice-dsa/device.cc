@@ -316,11 +316,7 @@ bool Device::log_event(const Failure& failure) {
   const unsigned tail = registers_.get<uint16_t>(kEventLogStatus + 4);
   if (tail >= size || (tail + 1) % size == head) return false;
 
-  CompletionRecord record = {};
-  record.result = failure.outcome.result;
-  record.bytes_completed = failure.outcome.bytes_completed;
-  record.fault_addr = failure.outcome.fault_address;
-  record.status = failure.outcome.status;
+  const CompletionRecord record = record_of(failure.outcome);
   std::array<uint64_t, kEntryBytes / 8> entry = {};
   // What is valid: the descriptor's fields (2), its queue (3), details of the error (7).
   entry[0] = bits(1, 2) | bits(1, 3) | bits(1, 7) | error_head(failure);

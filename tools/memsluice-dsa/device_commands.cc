@@ -11,7 +11,6 @@ using namespace registers;
 
 constexpr unsigned kQueuesOfMask = 16;
 constexpr uint32_t kModeDedicated = 1U << 0;
-constexpr uint32_t kModeBlockOnFault = 1U << 1;
 constexpr uint32_t kModePasid = 1U << 28;
 
 QueueMask all_queues(const Shape& shape) {
@@ -153,9 +152,6 @@ CommandError Device::check_queue(unsigned queue) const {
   if (!(mode >> 4 & 0xf)) return kQueuePriorityZero;
   if (!(mode & kModeDedicated)) return kQueueModeInvalid;
   if (mode & kModePasid) return kPasidInvalid;
-  // Waiting for a page needs page requests, which need an IOMMU.
-  if (mode & kModeBlockOnFault && !(registers_.get<uint64_t>(kGeneralCapability) & 1))
-    return kBlockOnFaultInvalid;
   if ((shifts >> 5 & 0xf) > shape_.max_batch_shift) return kMaxBatchInvalid;
   if ((shifts & 0x1f) > shape_.max_transfer_shift) return kMaxTransferInvalid;
   return kDone;

@@ -122,14 +122,7 @@ bool Executor::write_record(const Descriptor& descriptor, const Outcome& outcome
   const auto bytes =
       view.all(descriptor.completion_addr, sizeof(CompletionRecord), GuestMemory::Access::kWrite);
   if (bytes.empty()) return false;
-  CompletionRecord record = {};
-  record.result = outcome.result;
-  record.bytes_completed = outcome.bytes_completed;
-  record.fault_addr = outcome.fault_address;
-  if (outcome.invalid_flags)
-    record.invalid_flags = outcome.invalid_flags & 0xffffff;
-  else
-    record.crc_val = outcome.crc;
+  const CompletionRecord record = record_of(outcome);
   // Who polls the status sees the rest once he sees that.
   std::memcpy(bytes.data() + 1, reinterpret_cast<const uint8_t*>(&record) + 1, sizeof(record) - 1);
   std::atomic_ref(bytes[0]).store(outcome.status, std::memory_order_release);

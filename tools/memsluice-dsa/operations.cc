@@ -177,6 +177,19 @@ uint32_t crc32c(uint32_t seed, const uint8_t* data, uint64_t bytes) {
   return ~crc;
 }
 
+CompletionRecord record_of(const Outcome& outcome) {
+  CompletionRecord record = {};
+  record.status = outcome.status;
+  record.result = outcome.result;
+  record.bytes_completed = outcome.bytes_completed;
+  record.fault_addr = outcome.fault_address;
+  if (outcome.invalid_flags)
+    record.invalid_flags = outcome.invalid_flags & 0xffffff;
+  else
+    record.crc_val = outcome.crc;
+  return record;
+}
+
 Outcome execute(const Descriptor& descriptor, const GuestMemory& memory) {
   Walk walk(descriptor, memory);
   switch (descriptor.opcode) {

@@ -24,6 +24,8 @@ struct Outcome {
   bool succeeded() const { return status == DSA_COMP_SUCCESS; }
 };
 
+CompletionRecord record_of(const Outcome& outcome);
+
 // Executes a descriptor that check_descriptor() has nothing against, but for batches, which are
 // their queue's. A page fault ends it: what was done before stays done, and is told.
 Outcome execute(const Descriptor& descriptor, const GuestMemory& memory);

@@ -3,8 +3,9 @@
 
 #include <cstdint>
 
-// Where the registers of a DSA are, and what their bits mean: the DSA specification, chapter 9. The
-// tables (of groups, work queues, interrupt permissions) lie where the device says they do.
+// Where the registers of a DSA are, and what their bits mean: as Linux has it, in
+// drivers/dma/idxd/registers.h. The tables (of groups, work queues, interrupt permissions) lie
+// where the device says they do.
 namespace memsluice::dsa::registers {
 
 constexpr uint32_t kVersion = 0x00;
@@ -99,7 +100,6 @@ enum CommandError : uint32_t {
   kQueueSizeZero = 0x22,
   kQueuePriorityZero = 0x23,
   kQueueModeInvalid = 0x24,
-  kBlockOnFaultInvalid = 0x25,
   kPasidInvalid = 0x26,
   kMaxBatchInvalid = 0x27,
   kMaxTransferInvalid = 0x28,

@@ -83,6 +83,17 @@ std::vector<uint8_t> bytes_of(const T& value) {
   return {begin, begin + sizeof(value)};
 }
 
+// What is asked about one of @count regions or interrupts; the answer is all zeros so far.
+template <typename T>
+Result<T> begin_info(std::span<const uint8_t> payload, uint32_t count) {
+  T asked = {}, info = {};
+  if (!take(payload, asked)) return too_short();
+  if (asked.index >= count) return refuse(EINVAL, fmt::format("there is no {}", asked.index));
+  info.argsz = sizeof(info);
+  info.index = asked.index;
+  return info;
+}
+
 }  // namespace
 
 VfioUser::VfioUser(const Shape& shape, Device& device, GuestMemory& memory, const Log& log)
@@ -197,31 +208,21 @@ size_t VfioUser::region_bytes(uint32_t region) const {
 }
 
 VfioUser::Reply VfioUser::region_info(Payload payload) const {
-  vfio_region_info info = {};
-  if (!take(payload, info)) return too_short();
-  if (info.index >= VFIO_PCI_NUM_REGIONS) return refuse(EINVAL, "asks for a region that is not");
-  const uint32_t index = info.index;
-  info = {};
-  info.argsz = sizeof(info);
-  info.index = index;
-  info.size = region_bytes(index);
-  if (info.size) info.flags = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
-  return bytes_of(info);
+  auto info = begin_info<vfio_region_info>(payload, VFIO_PCI_NUM_REGIONS);
+  if (!info.ok()) return std::move(info).error();
+  info->size = region_bytes(info->index);
+  if (info->size) info->flags = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
+  return bytes_of(*info);
 }
 
 VfioUser::Reply VfioUser::interrupt_info(Payload payload) const {
-  vfio_irq_info info = {};
-  if (!take(payload, info)) return too_short();
-  if (info.index >= VFIO_PCI_NUM_IRQS) return refuse(EINVAL, "asks for interrupts that are not");
-  const uint32_t index = info.index;
-  info = {};
-  info.argsz = sizeof(info);
-  info.index = index;
-  if (info.index == VFIO_PCI_MSIX_IRQ_INDEX) {
-    info.count = shape_.vectors();
-    info.flags = VFIO_IRQ_INFO_EVENTFD | VFIO_IRQ_INFO_NORESIZE;
+  auto info = begin_info<vfio_irq_info>(payload, VFIO_PCI_NUM_IRQS);
+  if (!info.ok()) return std::move(info).error();
+  if (info->index == VFIO_PCI_MSIX_IRQ_INDEX) {
+    info->count = shape_.vectors();
+    info->flags = VFIO_IRQ_INFO_EVENTFD | VFIO_IRQ_INFO_NORESIZE;
   }
-  return bytes_of(info);
+  return bytes_of(*info);
 }
 
 VfioUser::Reply VfioUser::set_interrupts(Payload payload, std::vector<Fd>& files) {
