@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import TestbedError
+from .host import ENDS_WITH_ITS_PARENT
 from .machines import Dsa
 from .paths import RELEASE
 
@@ -36,7 +37,7 @@ class Device:
         self.log = directory / f"dsa{number}.log"
         with self.log.open("wb") as output:
             self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", *serve, *description.arguments],
+                [*ENDS_WITH_ITS_PARENT, *serve, *description.arguments],
                 cwd=directory,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

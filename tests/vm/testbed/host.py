@@ -7,6 +7,9 @@ from collections.abc import Iterable
 
 from .errors import TestbedError
 
+# In front of a command: it ends with its parent, however that ends.
+ENDS_WITH_ITS_PARENT = ("setpriv", "--pdeathsig", "KILL")
+
 
 def installed(package: str) -> bool:
     query = subprocess.run(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from . import dsa
 from .errors import TestbedError
+from .host import ENDS_WITH_ITS_PARENT
 from .kernels import Kernel
 from .machines import VmDescription
 from .paths import BUILD, GUEST_ROOT, MODULES, RELEASE, ROOT
@@ -33,9 +34,8 @@ def binary() -> list[str]:
     library = ROOT / "usr/lib/x86_64-linux-gnu"
     loader = ROOT / "usr/lib64/ld-linux-x86-64.so.2"
     share = ROOT / "usr/share"
-    # Ends with its parent, however that ends.
     return [
-        "setpriv", "--pdeathsig", "KILL",
+        *ENDS_WITH_ITS_PARENT,
         str(loader), "--library-path", str(library), str(ROOT / "usr/bin/qemu-system-x86_64"),
         "-L", str(share / "qemu"), "-L", str(share / "seabios"),
     ]  # fmt: skip
