@@ -22,7 +22,7 @@ shared (memory-backend-memfd,share=on):
   memsluice-dsa ask /run/dsa0-control inject '{"do": "status", "status": 33, "skip": 10}'
 
 Exit status: 0 well, 1 failed, 2 bad arguments.
-See docs/memsluice-dsa.md.)";
+See memsluice-dsa(1).)";
 
 std::string power_of_two(const std::string& text) {
   uint64_t value = 0;
