@@ -7,6 +7,7 @@
 #include "kernel/abi/abi.h"
 #include "kernel/compat/memory_tiers.h"
 #include "kernel/compat/symbols.h"
+#include "kernel/copy/engines.h"
 #include "kernel/migrate/destinations.h"
 #include "kernel/migrate/requests.h"
 #include "kernel/migrate/statistics.h"
@@ -227,6 +228,12 @@ static int migration_show(struct seq_file *file, void *unused)
 	return 0;
 }
 
+static int engines_show(struct seq_file *file, void *unused)
+{
+	memsluice_copy_engines_show(file);
+	return 0;
+}
+
 int memsluice_procfs_start(void)
 {
 	directory = proc_mkdir("memsluice", NULL);
@@ -234,7 +241,8 @@ int memsluice_procfs_start(void)
 	    proc_create_single("tenants", 0444, directory, tenants_show) &&
 	    proc_create_single("hotness", 0444, directory, hotness_show) &&
 	    proc_create_single("requests", 0444, directory, requests_show) &&
-	    proc_create_single("migration", 0444, directory, migration_show))
+	    proc_create_single("migration", 0444, directory, migration_show) &&
+	    proc_create_single("engines", 0444, directory, engines_show))
 		return 0;
 	if (directory)
 		proc_remove(directory);

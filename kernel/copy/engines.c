@@ -5,6 +5,7 @@
 
 #include <linux/module.h>
 #include <linux/rwsem.h>
+#include <linux/seq_file.h>
 #include <linux/string.h>
 
 #include "kernel/copy/cpu.h"
@@ -69,11 +70,32 @@ struct memsluice_copy_outcome memsluice_copy(const struct memsluice_copy_engine 
 
 	engine->copy(copies, count);
 	for (i = 0; i < count; i++) {
-		if (copies[i].error && engine != &memsluice_copy_cpu) {
+		int err = copies[i].error;
+
+		if (err && engine != &memsluice_copy_cpu && !copies[i].late) {
 			memsluice_copy_cpu.copy(&copies[i], 1);
-			outcome.fell_back += !copies[i].error;
+			outcome.declined += err == -EAGAIN;
+			outcome.fell_back += err != -EAGAIN && !copies[i].error;
 		}
 		outcome.failed += !!copies[i].error;
 	}
 	return outcome;
+}
+
+static void show(struct seq_file *file, const struct memsluice_copy_engine *engine)
+{
+	seq_printf(file, "engine %s rank %d\n", engine->name, engine->rank);
+	if (engine->show)
+		engine->show(file);
+}
+
+void memsluice_copy_engines_show(struct seq_file *file)
+{
+	const struct memsluice_copy_engine *engine;
+
+	down_read(&engines_lock);
+	list_for_each_entry(engine, &engines, link)
+		show(file, engine);
+	up_read(&engines_lock);
+	show(file, &memsluice_copy_cpu);
 }

@@ -6,12 +6,18 @@
 
 struct folio;
 struct module;
+struct seq_file;
 
 /* One folio to copy; nobody else writes to either side meanwhile. */
 struct memsluice_copy {
 	struct folio *source;
 	struct folio *destination; /* of the same size */
-	int error; /* out: 0 or a negative errno */
+	int error; /* out: 0 or a negative errno; -EAGAIN: the engine has not tried */
+	/*
+	 * out: with an error, the engine may still write to the destination, and has a reference of
+	 * its own to it. Whoever gave the folio drops his, and never looks at it again.
+	 */
+	bool late;
 };
 
 /* What copies folios. Another module may bring one. */
@@ -21,12 +27,14 @@ struct memsluice_copy_engine {
 	int rank; /* the registered engine of the highest rank copies; `cpu` has 0 */
 	/*
 	 * Copies as many folios as it can and sets every error, in whatever order. When it returns,
-	 * nothing of it writes to any destination any more.
+	 * nothing of it writes to any destination any more, but to those that it says are late.
 	 *
 	 * Context: process; the folios are locked and unmapped: whoever touches them waits. May
 	 * sleep, must not allocate memory with reclaim.
 	 */
 	void (*copy)(struct memsluice_copy *copies, unsigned int count);
+	/* Lines about it for /proc/memsluice/engines; may be NULL. Context: process, may sleep. */
+	void (*show)(struct seq_file *file);
 	/* private: */
 	struct list_head link;
 };
@@ -46,6 +54,7 @@ void memsluice_copy_engine_unregister(struct memsluice_copy_engine *engine);
 
 /* What the copies of one batch went through. */
 struct memsluice_copy_outcome {
+	unsigned int declined; /* folios that the engine left to the CPU */
 	unsigned int fell_back; /* folios that the engine failed and the CPU copied */
 	unsigned int failed; /* folios that could not be copied at all */
 };
@@ -63,10 +72,14 @@ void memsluice_copy_end(void);
  * @copies: what to copy; every error is set
  * @count: number of @copies
  *
- * What the engine fails is copied again by the CPU, that alone. What fails there, too, has a source
- * that cannot be read.
+ * What the engine fails is copied again by the CPU, that alone, unless it is late: that is the
+ * caller's, who has to find another destination. What fails there, too, has a source that cannot be
+ * read.
  */
 struct memsluice_copy_outcome memsluice_copy(const struct memsluice_copy_engine *engine,
 					     struct memsluice_copy *copies, unsigned int count);
+
+/* Every engine with its rank, and what it says of itself. Context: process, may sleep. */
+void memsluice_copy_engines_show(struct seq_file *file);
 
 #endif

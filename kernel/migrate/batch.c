@@ -12,6 +12,7 @@
 
 #include "kernel/abi/trace.h"
 #include "kernel/compat/symbols.h"
+#include "kernel/copy/cpu.h"
 #include "kernel/copy/engines.h"
 #include "kernel/migrate/destinations.h"
 #include "kernel/migrate/pace.h"
@@ -200,8 +201,10 @@ static void undo(struct batch *batch, const struct memsluice_copy *copy, struct 
 {
 	map_again(copy->source, state);
 	folio_unlock(copy->source);
-	folio_unlock(copy->destination);
-	memsluice_destination_put(copy->destination);
+	if (copy->destination) {
+		folio_unlock(copy->destination);
+		memsluice_destination_put(copy->destination);
+	}
 	refuse(batch, copy->source, why);
 }
 
@@ -239,6 +242,44 @@ static void drop_held(struct batch *batch)
 	}
 	batch->count = kept;
 	batch->sample.folios = kept;
+}
+
+/*
+ * The engine keeps a destination that it may still write to; the CPU copies to another one. Where
+ * there is none, the error remains, and no destination.
+ */
+static void copy_elsewhere(struct batch *batch, struct memsluice_copy *copy)
+{
+	unsigned int order = folio_order(copy->destination);
+	struct folio *other;
+
+	folio_unlock(copy->destination);
+	folio_put(copy->destination);
+	copy->destination = NULL;
+	copy->late = false;
+	other = memsluice_destination_get(batch->order->target_node, order, 0);
+	if (!other)
+		return;
+	if (!folio_trylock(other)) {
+		memsluice_destination_put(other);
+		return;
+	}
+	copy->destination = other;
+	if (!memsluice_copy(&memsluice_copy_cpu, copy, 1).failed) {
+		batch->sample.copy.fell_back++;
+		batch->sample.copy.failed--;
+	}
+}
+
+static void copy_all(struct batch *batch, const struct memsluice_copy_engine *engine)
+{
+	unsigned int i;
+
+	batch->sample.copy = memsluice_copy(engine, batch->copies, batch->count);
+	for (i = 0; i < batch->count; i++) {
+		if (batch->copies[i].late)
+			copy_elsewhere(batch, &batch->copies[i]);
+	}
 }
 
 /* Return: false when somebody has gained a reference since the copy began. */
@@ -323,7 +364,7 @@ static void run(struct batch *batch, const struct memsluice_copy_engine *engine)
 	trace_memsluice_batch_unmapped(batch->order->target_node, sample->folios, sample->bytes,
 				       sample->flushes);
 	if (batch->count)
-		sample->copy = memsluice_copy(engine, batch->copies, batch->count);
+		copy_all(batch, engine);
 	sample->copied_ns = ktime_get_ns();
 	trace_memsluice_batch_copied(engine->name, sample->folios, sample->bytes,
 				     sample->copy.fell_back, sample->copy.failed);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef MEMSLUICE_COMPAT_IMPORT_IDXD_H
+#define MEMSLUICE_COMPAT_IMPORT_IDXD_H
+
+#include <linux/module.h>
+
+#ifdef MEMSLUICE_HAVE_IMPORT_NS_TOKEN
+#define MEMSLUICE_IMPORT_IDXD MODULE_IMPORT_NS(IDXD)
+#else
+#define MEMSLUICE_IMPORT_IDXD MODULE_IMPORT_NS("IDXD")
+#endif
+
+#endif

@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: GPL-2.0
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include "kernel/dsa/call.h"
+
+#include <linux/delay.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+
+#include "kernel/dsa/care.h"
+
+/* Pieces of this size are worth a descriptor of their own. */
+#define ALONE_BYTES (32U << 10)
+/* So often whoever sleeps looks himself: an interrupt may have been lost. */
+#define LOOK_MS 10
+/* While there is no room for one more descriptor. */
+#define ROOM_US 20
+#define FAILURES_MAX 3U
+
+unsigned int memsluice_dsa_deadline_us = 20000;
+unsigned int memsluice_dsa_spin_us = 50;
+
+static void fail(struct memsluice_dsa_call *call, const struct memsluice_dsa_piece *piece, int err)
+{
+	call->copies[piece->folio].error = err;
+}
+
+static void fail_list(struct memsluice_dsa_call *call, const struct memsluice_dsa_list *list,
+		      int err)
+{
+	u32 i;
+
+	for (i = 0; i < list->count; i++)
+		fail(call, &list->pieces[i], err);
+}
+
+/* A queue that fails again and again rests, each time for longer. */
+static void count_failure(struct memsluice_dsa_queue *queue, u8 status)
+{
+	bool rests;
+
+	spin_lock(&queue->lock);
+	queue->counts.errors++;
+	queue->counts.by_status[status & DSA_COMP_STATUS_MASK]++;
+	rests = ++queue->failures >= FAILURES_MAX && queue->state == MEMSLUICE_DSA_UP;
+	if (rests)
+		memsluice_dsa_rest(queue);
+	spin_unlock(&queue->lock);
+	pr_warn_ratelimited("%s: a copy failed: status 0x%02x, %s\n", memsluice_dsa_name(queue),
+			    status, memsluice_dsa_status_name(status));
+	if (rests)
+		pr_err("%s: failed %u times in a row: it copies nothing for %u ms, and is tested then\n",
+		       memsluice_dsa_name(queue), FAILURES_MAX, queue->rest_ms);
+}
+
+static void count_success(struct memsluice_dsa_queue *queue, u64 bytes)
+{
+	spin_lock(&queue->lock);
+	queue->counts.bytes += bytes;
+	queue->counts.by_status[DSA_COMP_SUCCESS]++;
+	queue->failures = 0;
+	if (queue->state == MEMSLUICE_DSA_UP)
+		queue->rest_ms = 0;
+	spin_unlock(&queue->lock);
+}
+
+static bool succeeded(u8 status)
+{
+	return (status & DSA_COMP_STATUS_MASK) == DSA_COMP_SUCCESS;
+}
+
+/*
+ * Only entries that fail write their records. One that was not executed at all has none either: so
+ * unless all were, none is believed.
+ */
+static void end_batch(struct memsluice_dsa_call *call, struct memsluice_dsa_slot *slot)
+{
+	const struct dsa_completion_record *record = slot->desc->completion;
+	struct memsluice_dsa_list *list = slot->list;
+	bool all_executed = record->descs_completed == list->count;
+	u64 bytes = 0;
+	u32 i;
+
+	for (i = 0; i < list->count; i++) {
+		u8 status = list->records[i].status;
+
+		if (all_executed && (!status || succeeded(status))) {
+			bytes += list->pieces[i].bytes;
+			continue;
+		}
+		fail(call, &list->pieces[i], -EIO);
+		if (status)
+			count_failure(slot->queue, status);
+	}
+	if (bytes)
+		count_success(slot->queue, bytes);
+	else if (!all_executed)
+		count_failure(slot->queue, record->status);
+}
+
+/* The descriptor has ended. */
+static void end(struct memsluice_dsa_call *call, struct memsluice_dsa_slot *slot)
+{
+	u8 status = slot->desc->completion->status;
+
+	dma_rmb(); /* what was copied, and the records of a batch, after the status */
+	list_del(&slot->link);
+	if (succeeded(status)) {
+		u64 bytes = slot->piece.bytes;
+		u32 i;
+
+		for (i = 0; slot->list && i < slot->list->count; i++)
+			bytes += slot->list->pieces[i].bytes;
+		count_success(slot->queue, bytes);
+	} else if (slot->list) {
+		end_batch(call, slot);
+	} else {
+		fail(call, &slot->piece, -EIO);
+		count_failure(slot->queue, status);
+	}
+	memsluice_dsa_slot_free(slot);
+}
+
+/* Return: how many have ended. */
+static unsigned int reap(struct memsluice_dsa_call *call)
+{
+	struct memsluice_dsa_slot *slot, *next;
+	unsigned int ended = 0;
+
+	list_for_each_entry_safe(slot, next, &call->under_way, link) {
+		if (memsluice_dsa_slot_ended(slot)) {
+			end(call, slot);
+			ended++;
+		}
+	}
+	return ended;
+}
+
+/* Waits until something may be free again. Return: false at the deadline. */
+static bool wait_for_room(struct memsluice_dsa_call *call)
+{
+	if (reap(call))
+		return true;
+	if (ktime_get_ns() >= call->deadline_ns)
+		return false;
+	usleep_range(ROOM_US, 2 * ROOM_US);
+	return true;
+}
+
+static struct memsluice_dsa_slot *get_slot(struct memsluice_dsa_queue *queue)
+{
+	struct idxd_desc *desc = idxd_alloc_desc(queue->wq, IDXD_OP_NONBLOCK);
+	struct memsluice_dsa_slot *slot;
+
+	if (IS_ERR(desc))
+		return ERR_CAST(desc);
+	slot = &queue->slots[desc->id];
+	spin_lock(&queue->lock);
+	slot->waiter = NULL;
+	spin_unlock(&queue->lock);
+	slot->queue = queue;
+	slot->desc = desc;
+	slot->list = NULL;
+	slot->piece.bytes = 0;
+	desc->hw->flags = IDXD_OP_FLAG_CRAV | IDXD_OP_FLAG_RCR;
+	desc->hw->completion_addr = desc->compl_dma;
+	return slot;
+}
+
+static struct memsluice_dsa_slot *wait_for_slot(struct memsluice_dsa_call *call,
+						struct memsluice_dsa_queue *queue)
+{
+	struct memsluice_dsa_slot *slot;
+
+	do {
+		slot = get_slot(queue);
+	} while (slot == ERR_PTR(-EAGAIN) && wait_for_room(call));
+	return slot == ERR_PTR(-EAGAIN) ? ERR_PTR(-ETIMEDOUT) : slot;
+}
+
+static u64 source_of(struct memsluice_dsa_call *call, const struct memsluice_dsa_piece *piece)
+{
+	return PFN_PHYS(folio_pfn(call->copies[piece->folio].source)) + piece->offset_bytes;
+}
+
+static u64 destination_of(const struct memsluice_dsa_piece *piece)
+{
+	return PFN_PHYS(folio_pfn(piece->destination)) + piece->offset_bytes;
+}
+
+static int submit(struct memsluice_dsa_call *call, struct memsluice_dsa_slot *slot)
+{
+	struct memsluice_dsa_queue *queue = slot->queue;
+	int err = idxd_submit_desc(queue->wq, slot->desc);
+
+	if (err)
+		return err;
+	list_add_tail(&slot->link, &call->under_way);
+	spin_lock(&queue->lock);
+	queue->counts.descriptors++;
+	queue->counts.batches += !!slot->list;
+	spin_unlock(&queue->lock);
+	return 0;
+}
+
+static void submit_move(struct memsluice_dsa_call *call, struct memsluice_dsa_queue *queue,
+			const struct memsluice_dsa_piece *piece)
+{
+	struct memsluice_dsa_slot *slot = wait_for_slot(call, queue);
+	struct dsa_hw_desc *hw;
+	int err;
+
+	if (IS_ERR(slot)) {
+		fail(call, piece, PTR_ERR(slot));
+		return;
+	}
+	slot->piece = *piece;
+	hw = slot->desc->hw;
+	hw->opcode = DSA_OPCODE_MEMMOVE;
+	hw->src_addr = source_of(call, piece);
+	hw->dst_addr = destination_of(piece);
+	hw->xfer_size = piece->bytes;
+	err = submit(call, slot);
+	if (err) {
+		fail(call, piece, err);
+		memsluice_dsa_slot_free(slot);
+	}
+}
+
+static void fill_list(struct memsluice_dsa_call *call, struct memsluice_dsa_list *list)
+{
+	u32 i;
+
+	for (i = 0; i < list->count; i++) {
+		list->entries[i] = (struct dsa_hw_desc){
+			.opcode = DSA_OPCODE_MEMMOVE,
+			.flags = IDXD_OP_FLAG_CRAV,
+			.completion_addr = list->records_dma + i * sizeof(*list->records),
+			.src_addr = source_of(call, &list->pieces[i]),
+			.dst_addr = destination_of(&list->pieces[i]),
+			.xfer_size = list->pieces[i].bytes,
+		};
+		list->records[i].status = 0;
+	}
+}
+
+static void submit_batch(struct memsluice_dsa_call *call, struct memsluice_dsa_queue *queue,
+			 struct memsluice_dsa_list *list)
+{
+	struct memsluice_dsa_slot *slot = wait_for_slot(call, queue);
+	struct dsa_hw_desc *hw;
+	int err;
+
+	if (IS_ERR(slot)) {
+		fail_list(call, list, PTR_ERR(slot));
+		memsluice_dsa_list_put(queue, list);
+		return;
+	}
+	fill_list(call, list);
+	slot->list = list;
+	hw = slot->desc->hw;
+	hw->opcode = DSA_OPCODE_BATCH;
+	hw->desc_list_addr = list->entries_dma;
+	hw->desc_count = list->count;
+	err = submit(call, slot);
+	if (err) {
+		fail_list(call, list, err);
+		memsluice_dsa_slot_free(slot);
+	}
+}
+
+static struct memsluice_dsa_piece piece_of(struct memsluice_dsa_call *call,
+					   const struct memsluice_plan_piece *planned)
+{
+	return (struct memsluice_dsa_piece){
+		.destination = call->copies[planned->folio].destination,
+		.folio = planned->folio,
+		.offset_bytes = planned->offset_bytes,
+		.bytes = planned->bytes,
+	};
+}
+
+static void alone(void *context, unsigned int queue, const struct memsluice_plan_piece *planned)
+{
+	struct memsluice_dsa_call *call = context;
+	struct memsluice_dsa_piece piece = piece_of(call, planned);
+
+	submit_move(call, call->queues[queue], &piece);
+}
+
+static void grouped(void *context, unsigned int queue, const struct memsluice_plan_piece *planned)
+{
+	struct memsluice_dsa_call *call = context;
+	struct memsluice_dsa_piece piece = piece_of(call, planned);
+	struct memsluice_dsa_list **list = &call->open[queue];
+
+	while (!*list && !(*list = memsluice_dsa_list_get(call->queues[queue]))) {
+		if (!wait_for_room(call)) {
+			fail(call, &piece, -ETIMEDOUT);
+			return;
+		}
+	}
+	(*list)->pieces[(*list)->count++] = piece;
+}
+
+static void close(void *context, unsigned int queue, u32 unused)
+{
+	struct memsluice_dsa_call *call = context;
+	struct memsluice_dsa_list *list = call->open[queue];
+
+	call->open[queue] = NULL;
+	if (!list) /* none was free until the deadline */
+		return;
+	if (list->count > 1) {
+		submit_batch(call, call->queues[queue], list);
+		return;
+	}
+	submit_move(call, call->queues[queue], &list->pieces[0]);
+	memsluice_dsa_list_put(call->queues[queue], list);
+}
+
+static const struct memsluice_plan_sink sink = {
+	.alone = alone,
+	.grouped = grouped,
+	.close = close,
+};
+
+void memsluice_dsa_drained(struct memsluice_dsa_queue *queue, struct idxd_desc *desc)
+{
+	struct memsluice_dsa_slot *slot = &queue->slots[desc->id];
+
+	spin_lock(&queue->lock);
+	if (slot->waiter)
+		complete(slot->waiter);
+	slot->waiter = NULL;
+	spin_unlock(&queue->lock);
+}
+
+/*
+ * A DRAIN ends after all that its queue got before it. So nobody is interrupted while copies are
+ * short, and once for each queue when they are long.
+ */
+static void ask_for_interrupts(struct memsluice_dsa_call *call)
+{
+	struct memsluice_dsa_slot *slot;
+	unsigned int i;
+
+	for (i = 0; i < call->queue_count; i++) {
+		slot = get_slot(call->queues[i]);
+		if (IS_ERR(slot))
+			continue;
+		slot->desc->hw->opcode = DSA_OPCODE_DRAIN;
+		slot->desc->hw->flags |= IDXD_OP_FLAG_RCI;
+		spin_lock(&call->queues[i]->lock);
+		slot->waiter = &call->woken;
+		spin_unlock(&call->queues[i]->lock);
+		call->drains[i] = slot;
+		if (idxd_submit_desc(call->queues[i]->wq, slot->desc)) {
+			call->drains[i] = NULL;
+			slot->waiter = NULL;
+			memsluice_dsa_slot_free(slot);
+		}
+	}
+	call->result.slept = true;
+}
+
+/* They end when they end; idxd frees them. */
+static void forget_interrupts(struct memsluice_dsa_call *call)
+{
+	unsigned int i;
+
+	for (i = 0; i < call->queue_count; i++) {
+		struct memsluice_dsa_slot *slot = call->drains[i];
+
+		if (!slot)
+			continue;
+		spin_lock(&call->queues[i]->lock);
+		if (slot->waiter == &call->woken)
+			slot->waiter = NULL;
+		spin_unlock(&call->queues[i]->lock);
+	}
+}
+
+/* Until nothing is under way, or the deadline. */
+static void wait(struct memsluice_dsa_call *call)
+{
+	u64 spin_ns = (u64)READ_ONCE(memsluice_dsa_spin_us) * NSEC_PER_USEC;
+	u64 now_ns = ktime_get_ns();
+	/* Who will have to sleep anyway does so at once. */
+	u64 spin_until_ns = call->expected_ns > spin_ns ? 0 : now_ns + spin_ns;
+
+	for (;;) {
+		reap(call);
+		now_ns = ktime_get_ns();
+		if (list_empty(&call->under_way) || now_ns >= call->deadline_ns)
+			return;
+		if (now_ns < spin_until_ns) {
+			cpu_relax();
+			continue;
+		}
+		if (!call->result.slept)
+			ask_for_interrupts(call);
+		wait_for_completion_timeout(
+			&call->woken, min(nsecs_to_jiffies(call->deadline_ns - now_ns) + 1,
+					  msecs_to_jiffies(LOOK_MS)));
+	}
+}
+
+/* The folio outlives the call: the device may write to it for as long as it likes. */
+static void keep(struct memsluice_dsa_call *call, const struct memsluice_dsa_piece *piece)
+{
+	folio_get(piece->destination);
+	call->copies[piece->folio].error = -ETIMEDOUT;
+	call->copies[piece->folio].late = true;
+}
+
+static void give_to_queue(struct memsluice_dsa_call *call, struct memsluice_dsa_slot *slot)
+{
+	struct memsluice_dsa_queue *queue = slot->queue;
+	bool first;
+	u32 i;
+
+	if (slot->piece.bytes)
+		keep(call, &slot->piece);
+	for (i = 0; slot->list && i < slot->list->count; i++)
+		keep(call, &slot->list->pieces[i]);
+	__module_get(THIS_MODULE);
+	spin_lock(&queue->lock);
+	list_move_tail(&slot->link, &queue->late);
+	queue->counts.late++;
+	first = queue->state != MEMSLUICE_DSA_STUCK;
+	queue->state = MEMSLUICE_DSA_STUCK;
+	spin_unlock(&queue->lock);
+	memsluice_dsa_care_soon();
+	if (first)
+		pr_err("%s: a copy did not end in time: the CPU copies instead, to other pages; those of the copy are kept from everybody until it ends or the device is reset\n",
+		       memsluice_dsa_name(queue));
+}
+
+static void add_up(struct memsluice_dsa_call *call)
+{
+	unsigned int i;
+
+	for (i = 0; i < call->count; i++) {
+		const struct memsluice_copy *copy = &call->copies[i];
+
+		if (copy->error)
+			call->result.failed++;
+		else
+			call->result.bytes += folio_size(copy->destination);
+		call->result.late += copy->late;
+	}
+}
+
+struct memsluice_dsa_call_result memsluice_dsa_call_run(struct memsluice_dsa_call *call)
+{
+	struct memsluice_dsa_slot *slot, *next;
+	unsigned int i;
+
+	lockdep_assert_held(&memsluice_dsa_queues_lock);
+	call->result = (struct memsluice_dsa_call_result){};
+	for (i = 0; i < call->queue_count; i++) {
+		call->limits[i].max_transfer_bytes = call->queues[i]->max_transfer_bytes;
+		call->limits[i].max_batch = call->queues[i]->max_batch;
+		call->open[i] = NULL;
+		call->drains[i] = NULL;
+	}
+	call->plan.queues = call->limits;
+	call->plan.queue_count = call->queue_count;
+	call->plan.alone_bytes = ALONE_BYTES;
+	call->plan.sink = &sink;
+	call->plan.context = call;
+	INIT_LIST_HEAD(&call->under_way);
+	init_completion(&call->woken);
+	call->deadline_ns =
+		ktime_get_ns() + (u64)READ_ONCE(memsluice_dsa_deadline_us) * NSEC_PER_USEC;
+
+	for (i = 0; i < call->count; i++) {
+		call->copies[i].error = 0;
+		call->copies[i].late = false;
+	}
+	memsluice_plan_begin(&call->plan);
+	for (i = 0; i < call->count; i++)
+		memsluice_plan_add(&call->plan, folio_size(call->copies[i].destination));
+	memsluice_plan_end(&call->plan);
+	wait(call);
+	forget_interrupts(call);
+	list_for_each_entry_safe(slot, next, &call->under_way, link)
+		give_to_queue(call, slot);
+	add_up(call);
+	return call->result;
+}

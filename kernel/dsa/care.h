@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef MEMSLUICE_DSA_CARE_H
+#define MEMSLUICE_DSA_CARE_H
+
+#include "kernel/dsa/queue.h"
+
+/*
+ * What is done for queues that do not work: what a late descriptor may still write to is released
+ * when it has ended, and a queue that has rested is tested, and copies again when it passes.
+ */
+
+/* It fails: it copies nothing for a while, longer each time. With the queue's lock held. */
+void memsluice_dsa_rest(struct memsluice_dsa_queue *queue);
+
+/* The state of a queue has changed. Context: any. */
+void memsluice_dsa_care_soon(void);
+
+/* Ends what has ended by now. Return: whether anything is late still. Context: process. */
+bool memsluice_dsa_release_ended(struct memsluice_dsa_queue *queue);
+
+/* The device has forgotten all descriptors, and idxd has freed them. */
+void memsluice_dsa_release_all(struct memsluice_dsa_queue *queue);
+
+void memsluice_dsa_care_stop(void);
+
+#endif

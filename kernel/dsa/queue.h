@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef MEMSLUICE_DSA_QUEUE_H
+#define MEMSLUICE_DSA_QUEUE_H
+
+#include <linux/list.h>
+#include <linux/pci.h>
+#include <linux/rwsem.h>
+#include <linux/spinlock.h>
+
+#include "kernel/dsa/idxd.h"
+
+struct completion;
+struct folio;
+struct seq_file;
+
+/* Descriptors of one batch. More are not faster, and each costs memory in every list. */
+#define MEMSLUICE_DSA_BATCH_MAX 128U
+
+enum memsluice_dsa_queue_state {
+	MEMSLUICE_DSA_UP,
+	MEMSLUICE_DSA_RESTING, /* has failed; it is tested before it copies again */
+	MEMSLUICE_DSA_STUCK, /* holds descriptors that are late */
+};
+
+/* What one MEMMOVE copies. */
+struct memsluice_dsa_piece {
+	struct folio *destination;
+	u32 folio; /* its number in the call */
+	u32 offset_bytes;
+	u32 bytes;
+};
+
+/* The list of a batch, and one completion record for each entry. */
+struct memsluice_dsa_list {
+	struct list_head link; /* in the queue's lists while nobody uses it */
+	struct dsa_hw_desc *entries;
+	struct dsa_completion_record *records; /* behind the entries */
+	dma_addr_t entries_dma;
+	dma_addr_t records_dma;
+	u32 count;
+	struct memsluice_dsa_piece pieces[MEMSLUICE_DSA_BATCH_MAX];
+};
+
+/* What is known of a descriptor of idxd's, by its id. */
+struct memsluice_dsa_slot {
+	struct list_head link; /* of those that a call waits for, or of the queue's late ones */
+	struct memsluice_dsa_queue *queue;
+	struct idxd_desc *desc;
+	struct memsluice_dsa_list *list; /* of a BATCH; else NULL, and it copies at most @piece */
+	struct memsluice_dsa_piece piece;
+	struct completion *waiter; /* of a DRAIN: woken by its interrupt; the queue's lock */
+};
+
+struct memsluice_dsa_counts {
+	u64 descriptors;
+	u64 batches;
+	u64 bytes;
+	u64 errors;
+	u64 late;
+	u64 released; /* late ones that have ended since, or whose device was reset */
+	u64 by_status[DSA_COMP_STATUS_MASK + 1];
+};
+
+struct memsluice_dsa_queue {
+	struct list_head link;
+	struct idxd_wq *wq;
+	int node;
+	u32 max_transfer_bytes;
+	u32 max_batch;
+	unsigned int slot_count;
+	struct memsluice_dsa_slot *slots;
+	unsigned int list_count;
+	struct memsluice_dsa_list *all_lists;
+
+	spinlock_t lock; /* all below */
+	struct list_head lists;
+	struct list_head late;
+	enum memsluice_dsa_queue_state state;
+	unsigned int failures; /* in a row */
+	unsigned int rest_ms; /* the last one */
+	unsigned long test_at; /* jiffies */
+	struct memsluice_dsa_counts counts;
+};
+
+/* All queues. Held for reading by whoever copies, for as long as he does: they stay in place. */
+extern struct rw_semaphore memsluice_dsa_queues_lock;
+extern struct list_head memsluice_dsa_queues;
+
+static inline struct device *memsluice_dsa_device(struct memsluice_dsa_queue *queue)
+{
+	return &queue->wq->idxd->pdev->dev;
+}
+
+static inline const char *memsluice_dsa_name(struct memsluice_dsa_queue *queue)
+{
+	return dev_name(&queue->wq->idxd_dev.conf_dev);
+}
+
+/**
+ * memsluice_dsa_queue_new() - what is needed to copy through a queue that idxd has enabled
+ * @wq: stays idxd's
+ *
+ * Return: the queue, not in the list yet; an ERR_PTR: -EOPNOTSUPP when addresses are translated
+ * between the device and memory.
+ */
+struct memsluice_dsa_queue *memsluice_dsa_queue_new(struct idxd_wq *wq);
+
+/* Nobody copies through it any more, and nothing is late. */
+void memsluice_dsa_queue_free(struct memsluice_dsa_queue *queue);
+
+/* NULL: all are in use. */
+struct memsluice_dsa_list *memsluice_dsa_list_get(struct memsluice_dsa_queue *queue);
+void memsluice_dsa_list_put(struct memsluice_dsa_queue *queue, struct memsluice_dsa_list *list);
+
+/* The descriptor has ended: it and its list may be used again. */
+void memsluice_dsa_slot_free(struct memsluice_dsa_slot *slot);
+
+/* It has ended, well or not. */
+static inline bool memsluice_dsa_slot_ended(const struct memsluice_dsa_slot *slot)
+{
+	return READ_ONCE(slot->desc->completion->status);
+}
+
+/* As the specification names it. */
+const char *memsluice_dsa_status_name(u8 status);
+
+#endif
