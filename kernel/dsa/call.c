@@ -4,6 +4,7 @@
 #include "kernel/dsa/call.h"
 
 #include <linux/delay.h>
+#include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 
@@ -11,14 +12,35 @@
 
 /* Pieces of this size are worth a descriptor of their own. */
 #define ALONE_BYTES (32U << 10)
-/* So often whoever sleeps looks himself: an interrupt may have been lost. */
-#define LOOK_MS 10
+/* So often whoever sleeps looks himself, for an interrupt may be lost; or when none is to come. */
+#define LOOK_NS (10 * NSEC_PER_MSEC)
+#define LOOK_SOON_US 100
+/* Interrupts of a queue that are waited for at once, by whomever. */
+#define INTERRUPTS_MAX 8U
 /* While there is no room for one more descriptor. */
 #define ROOM_US 20
 #define FAILURES_MAX 3U
 
 unsigned int memsluice_dsa_deadline_us = 20000;
 unsigned int memsluice_dsa_spin_us = 50;
+
+bool memsluice_dsa_differs(struct folio *one, struct folio *other, size_t offset_bytes,
+			   size_t bytes)
+{
+	size_t at;
+
+	for (at = offset_bytes; at < offset_bytes + bytes; at += PAGE_SIZE) {
+		void *page = kmap_local_folio(one, at), *others = kmap_local_folio(other, at);
+		bool differs = memcmp(page, others, PAGE_SIZE);
+
+		kunmap_local(others);
+		kunmap_local(page);
+		if (differs)
+			return true;
+		cond_resched();
+	}
+	return false;
+}
 
 static void fail(struct memsluice_dsa_call *call, const struct memsluice_dsa_piece *piece, int err)
 {
@@ -69,33 +91,43 @@ static bool succeeded(u8 status)
 	return (status & DSA_COMP_STATUS_MASK) == DSA_COMP_SUCCESS;
 }
 
+/* Return: whether the entry has copied what it was to copy. */
+static bool entry_succeeded(struct memsluice_dsa_call *call, struct memsluice_dsa_slot *slot, u32 i)
+{
+	const struct memsluice_dsa_piece *piece = &slot->list->pieces[i];
+	u8 status = slot->list->records[i].status;
+
+	if (status && !succeeded(status)) {
+		count_failure(slot->queue, status);
+		return false;
+	}
+	return !memsluice_dsa_differs(call->copies[piece->folio].source, piece->destination,
+				      piece->offset_bytes, piece->bytes);
+}
+
 /*
- * Only entries that fail write their records. One that was not executed at all has none either: so
- * unless all were, none is believed.
+ * Only entries that fail write their records. One that was not executed writes none either, nor
+ * does one whose record cannot be written: what says nothing is compared.
  */
 static void end_batch(struct memsluice_dsa_call *call, struct memsluice_dsa_slot *slot)
 {
-	const struct dsa_completion_record *record = slot->desc->completion;
-	struct memsluice_dsa_list *list = slot->list;
-	bool all_executed = record->descs_completed == list->count;
+	u8 status = slot->desc->completion->status;
 	u64 bytes = 0;
 	u32 i;
 
-	for (i = 0; i < list->count; i++) {
-		u8 status = list->records[i].status;
-
-		if (all_executed && (!status || succeeded(status))) {
-			bytes += list->pieces[i].bytes;
-			continue;
-		}
-		fail(call, &list->pieces[i], -EIO);
-		if (status)
-			count_failure(slot->queue, status);
+	if ((status & DSA_COMP_STATUS_MASK) != DSA_COMP_BATCH_FAIL) {
+		fail_list(call, slot->list, -EIO);
+		count_failure(slot->queue, status);
+		return;
+	}
+	for (i = 0; i < slot->list->count; i++) {
+		if (entry_succeeded(call, slot, i))
+			bytes += slot->list->pieces[i].bytes;
+		else
+			fail(call, &slot->list->pieces[i], -EIO);
 	}
 	if (bytes)
 		count_success(slot->queue, bytes);
-	else if (!all_executed)
-		count_failure(slot->queue, record->status);
 }
 
 /* The descriptor has ended. */
@@ -155,9 +187,6 @@ static struct memsluice_dsa_slot *get_slot(struct memsluice_dsa_queue *queue)
 	if (IS_ERR(desc))
 		return ERR_CAST(desc);
 	slot = &queue->slots[desc->id];
-	spin_lock(&queue->lock);
-	slot->waiter = NULL;
-	spin_unlock(&queue->lock);
 	slot->queue = queue;
 	slot->desc = desc;
 	slot->list = NULL;
@@ -325,42 +354,72 @@ static const struct memsluice_plan_sink sink = {
 	.close = close,
 };
 
-void memsluice_dsa_drained(struct memsluice_dsa_queue *queue, struct idxd_desc *desc)
+/* Return: false when too many are to come already: they have been lost, or will be soon. */
+static bool expect_interrupt(struct memsluice_dsa_slot *slot, struct completion *waiter)
 {
-	struct memsluice_dsa_slot *slot = &queue->slots[desc->id];
+	struct memsluice_dsa_queue *queue = slot->queue;
+	bool may;
 
 	spin_lock(&queue->lock);
+	may = queue->interrupts < INTERRUPTS_MAX;
+	queue->interrupts += may;
+	slot->interrupts = may;
+	slot->waiter = may ? waiter : NULL;
+	spin_unlock(&queue->lock);
+	return may;
+}
+
+static void interrupt_came(struct memsluice_dsa_slot *slot)
+{
+	struct memsluice_dsa_queue *queue = slot->queue;
+
+	spin_lock(&queue->lock);
+	queue->interrupts -= slot->interrupts;
+	slot->interrupts = false;
 	if (slot->waiter)
 		complete(slot->waiter);
 	slot->waiter = NULL;
 	spin_unlock(&queue->lock);
 }
 
+void memsluice_dsa_drained(struct memsluice_dsa_queue *queue, struct idxd_desc *desc)
+{
+	interrupt_came(&queue->slots[desc->id]);
+}
+
+static bool submit_drain(struct memsluice_dsa_call *call, struct memsluice_dsa_queue *queue,
+			 struct memsluice_dsa_slot **drain)
+{
+	struct memsluice_dsa_slot *slot = get_slot(queue);
+
+	if (IS_ERR(slot))
+		return false;
+	slot->desc->hw->opcode = DSA_OPCODE_DRAIN;
+	slot->desc->hw->flags |= IDXD_OP_FLAG_RCI;
+	if (!expect_interrupt(slot, &call->woken))
+		goto free;
+	if (!idxd_submit_desc(queue->wq, slot->desc)) {
+		*drain = slot;
+		return true;
+	}
+	interrupt_came(slot);
+free:
+	memsluice_dsa_slot_free(slot);
+	return false;
+}
+
 /*
  * A DRAIN ends after all that its queue got before it. So nobody is interrupted while copies are
- * short, and once for each queue when they are long.
+ * short, and once for each queue when they are long. Where no interrupt will come, who waits looks
+ * himself.
  */
 static void ask_for_interrupts(struct memsluice_dsa_call *call)
 {
-	struct memsluice_dsa_slot *slot;
 	unsigned int i;
 
-	for (i = 0; i < call->queue_count; i++) {
-		slot = get_slot(call->queues[i]);
-		if (IS_ERR(slot))
-			continue;
-		slot->desc->hw->opcode = DSA_OPCODE_DRAIN;
-		slot->desc->hw->flags |= IDXD_OP_FLAG_RCI;
-		spin_lock(&call->queues[i]->lock);
-		slot->waiter = &call->woken;
-		spin_unlock(&call->queues[i]->lock);
-		call->drains[i] = slot;
-		if (idxd_submit_desc(call->queues[i]->wq, slot->desc)) {
-			call->drains[i] = NULL;
-			slot->waiter = NULL;
-			memsluice_dsa_slot_free(slot);
-		}
-	}
+	call->interrupts_come = true;
+	for (i = 0; i < call->queue_count; i++)
+		call->interrupts_come &= submit_drain(call, call->queues[i], &call->drains[i]);
 	call->result.slept = true;
 }
 
@@ -379,6 +438,15 @@ static void forget_interrupts(struct memsluice_dsa_call *call)
 			slot->waiter = NULL;
 		spin_unlock(&call->queues[i]->lock);
 	}
+}
+
+static void sleep_until_woken(struct memsluice_dsa_call *call, u64 left_ns)
+{
+	if (call->interrupts_come)
+		wait_for_completion_timeout(&call->woken,
+					    nsecs_to_jiffies(min(left_ns, LOOK_NS)) + 1);
+	else
+		usleep_range(LOOK_SOON_US, 2 * LOOK_SOON_US);
 }
 
 /* Until nothing is under way, or the deadline. */
@@ -400,9 +468,7 @@ static void wait(struct memsluice_dsa_call *call)
 		}
 		if (!call->result.slept)
 			ask_for_interrupts(call);
-		wait_for_completion_timeout(
-			&call->woken, min(nsecs_to_jiffies(call->deadline_ns - now_ns) + 1,
-					  msecs_to_jiffies(LOOK_MS)));
+		sleep_until_woken(call, call->deadline_ns - now_ns);
 	}
 }
 

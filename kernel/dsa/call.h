@@ -37,6 +37,7 @@ struct memsluice_dsa_call {
 	struct list_head under_way;
 	struct completion woken;
 	u64 deadline_ns;
+	bool interrupts_come; /* from each of the queues */
 };
 
 /**
@@ -50,6 +51,10 @@ struct memsluice_dsa_call {
  * Context: process, may sleep, allocates nothing; memsluice_dsa_queues_lock is held.
  */
 struct memsluice_dsa_call_result memsluice_dsa_call_run(struct memsluice_dsa_call *call);
+
+/* Compares a part of two folios, a whole number of pages. Context: process, may sleep. */
+bool memsluice_dsa_differs(struct folio *one, struct folio *other, size_t offset_bytes,
+			   size_t bytes);
 
 /* For idxd: a descriptor with an interrupt, which is always a DRAIN, has ended. */
 void memsluice_dsa_drained(struct memsluice_dsa_queue *queue, struct idxd_desc *desc);

@@ -76,34 +76,15 @@ static bool choose(struct memsluice_dsa_call *call)
 	       choose_of_node(call, NUMA_NO_NODE);
 }
 
-static bool page_differs(struct page *one, struct page *other)
-{
-	void *bytes = kmap_local_page(one), *others = kmap_local_page(other);
-	bool differs = memcmp(bytes, others, PAGE_SIZE);
-
-	kunmap_local(others);
-	kunmap_local(bytes);
-	return differs;
-}
-
-static bool differs(const struct memsluice_copy *copy)
-{
-	long i;
-
-	for (i = 0; i < folio_nr_pages(copy->destination); i++) {
-		if (page_differs(folio_page(copy->destination, i), folio_page(copy->source, i)))
-			return true;
-		cond_resched();
-	}
-	return false;
-}
-
 static unsigned int verify(struct memsluice_copy *copies, unsigned int count)
 {
 	unsigned int i, differing = 0;
 
 	for (i = 0; i < count; i++) {
-		if (copies[i].error || !differs(&copies[i]))
+		struct folio *destination = copies[i].destination;
+
+		if (copies[i].error || !memsluice_dsa_differs(copies[i].source, destination, 0,
+							      folio_size(destination)))
 			continue;
 		copies[i].error = -EBADMSG;
 		differing++;

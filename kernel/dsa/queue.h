@@ -48,7 +48,8 @@ struct memsluice_dsa_slot {
 	struct idxd_desc *desc;
 	struct memsluice_dsa_list *list; /* of a BATCH; else NULL, and it copies at most @piece */
 	struct memsluice_dsa_piece piece;
-	struct completion *waiter; /* of a DRAIN: woken by its interrupt; the queue's lock */
+	bool interrupts; /* a DRAIN whose interrupt is to come; this and the next: queue's lock */
+	struct completion *waiter; /* whom it wakes */
 };
 
 struct memsluice_dsa_counts {
@@ -76,6 +77,7 @@ struct memsluice_dsa_queue {
 	struct list_head lists;
 	struct list_head late;
 	enum memsluice_dsa_queue_state state;
+	unsigned int interrupts; /* that are to come */
 	unsigned int failures; /* in a row */
 	unsigned int rest_ms; /* the last one */
 	unsigned long test_at; /* jiffies */

@@ -49,6 +49,14 @@ CASES: list[tuple[Callable[[Tree], list[str]], dict[str, str], dict[str, str]]] 
         },
     ),
     (
+        abi.dsa_knobs,
+        {
+            abi.DSA_CODE: "module_param_named(scan_interval_ms, a, bool, 0644);\n",
+            abi.DSA_PAGE: SYSFS_ENTRY,
+        },
+        {abi.DSA_CODE: "MEMSLUICE_DSA_KNOB(other, a, 1, 2);\n", abi.DSA_PAGE: SYSFS_ENTRY},
+    ),
+    (
         abi.procfs,
         {abi.PROCFS_CODE: PROCFS_CODE, abi.PROCFS_PAGE: PROCFS_PAGE},
         {abi.PROCFS_CODE: "", abi.PROCFS_PAGE: PROCFS_PAGE},

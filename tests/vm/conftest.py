@@ -140,3 +140,12 @@ def pytest_runtest_makereport(
         report.longrepr = "\n\n".join(
             [f"the kernel reported (see {machine.log.path}):", *reports, str(report.longrepr or "")]
         )
+
+
+@pytest.fixture
+def idxd(vm: Vm) -> Iterator[Vm]:
+    """With the driver of DSA loaded, and nothing configured."""
+    vm.run("insmod /opt/memsluice/modules/memsluice_test_movdir64b.ko && modprobe idxd")
+    yield vm
+    if vm.alive:
+        vm.run("rmmod idxd memsluice_test_movdir64b")

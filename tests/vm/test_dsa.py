@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from testbed.dsa import Device
+from testbed.dsa import Device, configuration
 from testbed.vm import Vm
 
 pytestmark = [pytest.mark.machine("dsa"), pytest.mark.kernels("6.12", "backports")]
@@ -17,34 +17,6 @@ PARAMETERS = "/sys/module/memsluice_test_dma/parameters"
 ENGINES = 4
 PAGE_BYTES = 4096
 MEMMOVE, HARDWARE_ERROR, SUCCESS = "3", 0x21, "1"
-# What an administrator saves with accel-config save-config, and loads at boot.
-CONFIGURATION = [
-    {
-        "dev": "dsa0",
-        "groups": [
-            {
-                "dev": "group0.0",
-                "grouped_workqueues": [
-                    {
-                        "dev": "wq0.0",
-                        "mode": "dedicated",
-                        "size": 64,
-                        "group_id": 0,
-                        "priority": 10,
-                        "max_batch_size": 1024,
-                        "max_transfer_size": 2097152,
-                        "type": "kernel",
-                        "name": "copies",
-                        "driver_name": "dmaengine",
-                    }
-                ],
-                "grouped_engines": [
-                    {"dev": f"engine0.{i}", "group_id": 0} for i in range(ENGINES)
-                ],
-            }
-        ],
-    }
-]
 
 
 @dataclass
@@ -63,42 +35,25 @@ class Dsa:
         return int(self.device.ask("statistics")["bytes"])
 
 
-def _emulator(vm: Vm) -> Device:
-    """Guest and host count devices in different orders; both know the node."""
-    node = int(vm.run(f"cat {DEVICES}/dsa0/numa_node").stdout)
-    return next(
-        device
-        for device, description in zip(vm.dsa, vm.description.dsa, strict=True)
-        if description.node == node
-    )
-
-
 @pytest.fixture
-def driver(vm: Vm) -> Iterator[Vm]:
-    vm.run(f"insmod {MODULES}/memsluice_test_movdir64b.ko && modprobe idxd")
-    yield vm
-    vm.run("rmmod idxd memsluice_test_movdir64b")
-
-
-@pytest.fixture
-def dsa(driver: Vm) -> Iterator[Dsa]:
-    driver.put(json.dumps(CONFIGURATION).encode(), "/tmp/dsa.conf")
-    driver.run("accel-config load-config -c /tmp/dsa.conf -e")
-    driver.run(f"insmod {MODULES}/memsluice_test_dma.ko")
-    device = _emulator(driver)
-    yield Dsa(driver, device)
+def dsa(idxd: Vm) -> Iterator[Dsa]:
+    idxd.put(json.dumps([configuration(0, "dmaengine")]).encode(), "/tmp/dsa.conf")
+    idxd.run("accel-config load-config -c /tmp/dsa.conf -e")
+    idxd.run(f"insmod {MODULES}/memsluice_test_dma.ko")
+    device = idxd.dsa_of_guest(0)
+    yield Dsa(idxd, device)
     device.ask("forget")
-    driver.run("rmmod memsluice_test_dma && accel-config disable-device dsa0")
+    idxd.run("rmmod memsluice_test_dma && accel-config disable-device dsa0")
 
 
-def test_devices_sit_at_their_nodes(driver: Vm) -> None:
-    nodes = driver.run(f"cat {DEVICES}/dsa*/numa_node").stdout.split()
+def test_devices_sit_at_their_nodes(idxd: Vm) -> None:
+    nodes = idxd.run(f"cat {DEVICES}/dsa*/numa_node").stdout.split()
     assert sorted(nodes) == ["0", "1"]
 
 
-def test_the_driver_sees_what_the_device_has(driver: Vm) -> None:
+def test_the_driver_sees_what_the_device_has(idxd: Vm) -> None:
     attributes = "max_engines max_groups max_work_queues max_work_queues_size max_batch_size"
-    values = driver.run(f"cd {DEVICES}/dsa0 && cat {attributes} max_transfer_size version").stdout
+    values = idxd.run(f"cd {DEVICES}/dsa0 && cat {attributes} max_transfer_size version").stdout
     assert values.split() == ["4", "4", "8", "128", "1024", "2147483648", "0x100"]
 
 
@@ -168,12 +123,12 @@ def test_a_queue_that_is_disabled_first_copies_what_it_has(dsa: Dsa) -> None:
     assert dsa.copy(1) == ""
 
 
-def test_a_halted_device_works_again_after_a_reset(driver: Vm) -> None:
-    device = _emulator(driver)
-    function = driver.run(f"dirname $(readlink -f {DEVICES}/dsa0)").stdout.strip()
+def test_a_halted_device_works_again_after_a_reset(idxd: Vm) -> None:
+    device = idxd.dsa_of_guest(0)
+    function = idxd.run(f"dirname $(readlink -f {DEVICES}/dsa0)").stdout.strip()
     device.ask("halt", reset="flr")
     assert device.ask("status")["state"] == "halted"
     # A driver that meets a halted device does not survive it: first the reset.
-    driver.run(f"rmmod idxd && echo 1 > {function}/reset && modprobe idxd")
+    idxd.run(f"rmmod idxd && echo 1 > {function}/reset && modprobe idxd")
     assert device.ask("status")["state"] == "disabled"
-    assert driver.run(f"cat {DEVICES}/dsa0/state").stdout == "disabled\n"
+    assert idxd.run(f"cat {DEVICES}/dsa0/state").stdout == "disabled\n"

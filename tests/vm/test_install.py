@@ -28,11 +28,12 @@ def test_the_system_is_up_and_well(vm: Vm) -> None:
     vm.run("systemctl is-system-running --wait", timeout=PATIENCE_S)
 
 
-def test_dkms_has_built_the_module_for_this_kernel(vm: Vm) -> None:
+def test_dkms_has_built_the_modules_for_this_kernel(vm: Vm) -> None:
     status = vm.run("dkms status memsluice", timeout=PATIENCE_S).stdout
     assert f"{vm.kernel.version}, x86_64: installed" in status
-    file = vm.run("modinfo --field filename memsluice").stdout
-    assert file.startswith(f"/lib/modules/{vm.kernel.version}/updates/dkms/memsluice.ko")
+    for module in ("memsluice", "memsluice_dsa"):
+        file = vm.run(f"modinfo --field filename {module}").stdout
+        assert file.startswith(f"/lib/modules/{vm.kernel.version}/updates/dkms/{module}.ko")
 
 
 def test_every_page_of_the_manual_is_there(vm: Vm) -> None:

@@ -157,8 +157,7 @@ void btf_read(struct btf *btf, const char *path, const struct btf *base)
 		give_up("%s: broken BTF", path);
 	btf->strings = (const char *)btf->data + header_bytes + header[4];
 	btf->string_bytes = header[5];
-	index_types(btf, path, (const uint32_t *)(btf->data + header_bytes + header[2]),
-		    header[3]);
+	index_types(btf, path, (const uint32_t *)(btf->data + header_bytes + header[2]), header[3]);
 }
 
 static const char *string_at(const struct btf *btf, uint32_t offset)

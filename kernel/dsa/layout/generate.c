@@ -180,14 +180,15 @@ static void write_structure(const struct btf *btf, const struct structure *struc
 		else
 			printf("\t\tstruct { %s; };\n", member->declaration);
 	}
-	printf("\t};\n};\nmemsluice_layout_assert(sizeof(struct %s) == %u);\n", structure->name, bytes);
+	printf("\t};\n};\nmemsluice_layout_assert(sizeof(struct %s) == %u);\n", structure->name,
+	       bytes);
 	for (member = structure->members; member->name; member++) {
 		struct btf_member found = find_member(btf, structure->name, member->name);
 
 		printf("memsluice_layout_assert(offsetof(struct %s, %s) == %u);\n", structure->name,
 		       member->name, found.offset_bytes);
-		printf("memsluice_layout_assert(sizeof_field(struct %s, %s) == %u);\n", structure->name,
-		       member->name, btf_size_bytes(btf, found.type));
+		printf("memsluice_layout_assert(sizeof_field(struct %s, %s) == %u);\n",
+		       structure->name, member->name, btf_size_bytes(btf, found.type));
 	}
 }
 

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# layout.sh CC BUILD_TREE RELEASE OUTPUT: writes OUTPUT/idxd_layout.h for the kernel RELEASE, whose
-# build tree is given. Says nothing if that worked, else in one line why not.
+# layout.sh CC BUILD_TREE RELEASE [OUTPUT]: writes OUTPUT/idxd_layout.h for the kernel RELEASE, whose
+# build tree is given; without OUTPUT it only finds out whether it could. Says nothing if all is
+# well, else in one line what is not.
 set -eu
-cc=$1 tree=$2 release=$3 output=$4
+cc=$1 tree=$2 release=$3 output=${4:-}
 here=$(dirname "$0")
 
 fail() {
@@ -23,8 +24,9 @@ done
 [ -e "$module" ] || fail "kernel $release has no idxd: $module is not there"
 
 header=$output/idxd_layout.h
-newest=$(ls -t "$header" "$module" "$vmlinux" "$here"/* 2>/dev/null | head -n 1)
-[ "$newest" != "$header" ] || exit 0
+if [ -e "$header" ] && [ -z "$(find "$module" "$vmlinux" "$here" -newer "$header")" ]; then
+	exit 0
+fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -32,12 +34,11 @@ case $module in
 *.xz) unpack="xz -dc" ;;
 *.zst) unpack="zstd -dc" ;;
 *.gz) unpack="gzip -dc" ;;
-*) unpack=cat ;;
+*) unpack="cat" ;;
 esac
 $unpack "$module" >"$work/idxd.ko" || fail "$module cannot be unpacked"
 "$cc" -O1 -o "$work/generate" "$here/generate.c" "$here/btf.c" 2>"$work/errors" ||
 	fail "$cc: $(head -n 1 "$work/errors")"
 "$work/generate" "$vmlinux" "$work/idxd.ko" >"$work/header" 2>"$work/errors" ||
 	fail "$(head -n 1 "$work/errors")"
-# Unless it says something else than before, nothing has to be compiled again.
-cmp -s "$work/header" "$header" && touch "$header" || cp "$work/header" "$header"
+[ -z "$output" ] || cp "$work/header" "$header"

@@ -9,6 +9,8 @@ SYSFS_CODE = "kernel/abi/sysfs.c"
 SYSFS_PAGE = "docs/abi/sysfs-kernel-memsluice"
 PROCFS_CODE = "kernel/abi/procfs.c"
 PROCFS_PAGE = "docs/abi/procfs-memsluice"
+DSA_CODE = "kernel/dsa/driver.c"
+DSA_PAGE = "docs/abi/sysfs-module-memsluice_dsa"
 FIELDS = ("What", "Date", "KernelVersion", "Contact", "Description")
 PROJECT_FILE = "CMakeLists.txt"
 RELEASE_CODE = "kernel/abi/abi.h"
@@ -33,7 +35,7 @@ def _differences(code: set[str], page: set[str], code_name: str, page_name: str)
 
 def _files(tree: Tree, code_name: str, declaration: str, page_name: str) -> list[str]:
     """Compares DECLARATION's matches in the code with the entries of a page in the ABI format."""
-    code = set(re.findall(declaration, _read(tree, code_name)))
+    code = set(re.findall(declaration, _read(tree, code_name), re.M))
     page = _read(tree, page_name)
     entries = [entry for entry in re.split(r"^(?=What:)", page, flags=re.M) if entry[:5] == "What:"]
     incomplete = [
@@ -48,6 +50,10 @@ def _files(tree: Tree, code_name: str, declaration: str, page_name: str) -> list
 
 def sysfs(tree: Tree) -> list[str]:
     return _files(tree, SYSFS_CODE, r"&(\w+)_attribute\.attr,", SYSFS_PAGE)
+
+
+def dsa_knobs(tree: Tree) -> list[str]:
+    return _files(tree, DSA_CODE, r"^(?:MEMSLUICE_DSA_KNOB|module_param\w*)\((\w+),", DSA_PAGE)
 
 
 def procfs(tree: Tree) -> list[str]:

@@ -23,6 +23,7 @@ CHECKS: dict[str, Callable[[Tree], list[str]]] = {
     "links": documents.links,
     "man-pages": documents.man_pages,
     "abi-sysfs": abi.sysfs,
+    "abi-dsa-knobs": abi.dsa_knobs,
     "abi-procfs": abi.procfs,
     "abi-ioctl": abi.ioctl,
     "abi-tracepoints": abi.tracepoints,

@@ -17,6 +17,38 @@ START_SECONDS = 20
 ASK_SECONDS = 60
 
 
+def configuration(
+    device: int, driver: str, queues: int = 1, size: int = 64, engines: int = 4
+) -> dict[str, Any]:
+    """What accel-config load-config takes for one device: dedicated queues of one group."""
+    return {
+        "dev": f"dsa{device}",
+        "groups": [
+            {
+                "dev": f"group{device}.0",
+                "grouped_workqueues": [
+                    {
+                        "dev": f"wq{device}.{queue}",
+                        "mode": "dedicated",
+                        "size": size,
+                        "group_id": 0,
+                        "priority": 10,
+                        "max_batch_size": 1024,
+                        "max_transfer_size": 2097152,
+                        "type": "kernel",
+                        "name": "copies",
+                        "driver_name": driver,
+                    }
+                    for queue in range(queues)
+                ],
+                "grouped_engines": [
+                    {"dev": f"engine{device}.{engine}", "group_id": 0} for engine in range(engines)
+                ],
+            }
+        ],
+    }
+
+
 def socket(number: int) -> str:
     """Relative to the run's folder: a socket's path has to be short."""
     return f"dsa{number}"

@@ -11,7 +11,10 @@ from .kernels import DEBUG_SOURCE_INSIDE, Kernel
 from .paths import MODULES, PROJECT, locked
 
 SOURCES = ("Kbuild", "kernel", "include", "tests/vm/engine", "tests/vm/dsa")
-BUILT = ("idxd_layout.h", "*.o", "*.ko", "*.mod", "*.mod.c", ".*.cmd", "Module.symvers", "modules.order", ".tmp_*")
+BUILT = (
+    *("*.o", "*.ko", "*.mod", "*.mod.c", ".*.cmd", "Module.symvers", "modules.order", ".tmp_*"),
+    "idxd_layout.h",
+)
 TESTBED_INSIDE = "/usr/share/testbed"  # where the private root sees this folder
 
 

@@ -106,6 +106,15 @@ class Vm:
         """Starts a program and returns at once; OPTIONS as for Agent.start."""
         return self.agent.start(command, **options)
 
+    def dsa_of_guest(self, number: int) -> dsa.Device:
+        """What emulates the guest's dsaNUMBER, once its driver is loaded.
+
+        Guest and host count devices in different orders; both know the node.
+        """
+        node = int(self.run(f"cat /sys/bus/dsa/devices/dsa{number}/numa_node").stdout)
+        found = zip(self.dsa, self.description.dsa, strict=True)
+        return next(device for device, description in found if description.node == node)
+
     def put(self, source: Path | bytes, target: str, mode: int = 0o644) -> None:
         data = source if isinstance(source, bytes) else source.read_bytes()
         script = 'mkdir -p "$(dirname "$0")" && cat > "$0" && chmod "$1" "$0"'

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: GPL-2.0
+"""memsluice_dsa: pages are copied by DSA, whatever the device does."""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+from testbed.dsa import Device, configuration
+from testbed.vm import Vm
+
+pytestmark = [pytest.mark.machine("dsa"), pytest.mark.kernels("6.12", "backports")]
+
+MODULES = "/opt/memsluice/modules"
+KNOBS = "/sys/module/memsluice_dsa/parameters"
+ENGINES_FILE = "/proc/memsluice/engines"
+PROGRAM = "/opt/memsluice/release/tests/vm/module/module-test"
+WHILE = "/tmp/copies-go-on"
+DEVICES, QUEUES, ENGINES = 2, 2, 4
+PATIENCE_SECONDS = 120
+# Of this machine, which may let a thread wait for long. Where a device is to be late, less.
+DEADLINE_US, SHORT_DEADLINE_US = 5_000_000, 20_000
+MEMMOVE, BATCH = 3, 1
+SUCCESS, BATCH_FAILED = 0x01, 0x05
+# What a descriptor can fail with; 0x80: it was a write.
+STATUSES = [
+    *(0x03, 0x04, 0x10, 0x11, 0x12, 0x13, 0x16, 0x19, 0x1A, 0x1C, 0x1D, 0x1E, 0x1F, 0x20, 0x21),
+    *(0x22, 0x83),
+]
+NO_RECORD = 0x1B
+LINE = re.compile(r"(\S+) (\S+) ?(.*)")
+
+
+@dataclass
+class Engine:
+    """The engine in a guest whose two devices have two queues each."""
+
+    vm: Vm
+    devices: list[Device]
+
+    def text(self) -> str:
+        return self.vm.run(f"cat {ENGINES_FILE}").stdout
+
+    def count(self, name: str) -> int:
+        found = re.search(rf"^{name} (\d+)$", self.text(), re.MULTILINE)
+        assert found, name
+        return int(found[1])
+
+    def queues(self) -> dict[str, dict[str, str]]:
+        """By name: `state`, and what else its line says."""
+        queues = {}
+        for line in self.text().splitlines():
+            words = line.split()
+            if words[0] == "queue":
+                numbers = words[2:4] + words[5:]
+                pairs = zip(numbers[::2], numbers[1::2], strict=True)
+                queues[words[1]] = {"state": words[4], **dict(pairs)}
+        return queues
+
+    def states(self) -> set[str]:
+        return {queue["state"] for queue in self.queues().values()}
+
+    def by_status(self, status: int) -> int:
+        found = re.findall(rf"^status \S+ 0x{status & 0x7F:02x} (\d+)$", self.text(), re.MULTILINE)
+        return sum(map(int, found))
+
+    def quarantined(self) -> int:
+        return sum(int(queue["quarantined"]) for queue in self.queues().values())
+
+    def set(self, knob: str, value: int | str) -> None:
+        self.vm.run(f"echo {value} > {KNOBS}/{knob}")
+
+    def inject(self, **rule: object) -> None:
+        for device in self.devices:
+            device.ask("inject", **rule)
+
+    def forget(self) -> None:
+        for device in self.devices:
+            device.ask("forget")
+
+    def hold(self, method: str = "hold") -> None:
+        for device in self.devices:
+            for engine in range(ENGINES):
+                device.ask(method, engine=engine)
+
+    def release(self) -> None:
+        self.hold("release")
+
+    def said(self, text: str) -> bool:
+        return text in self.vm.run("dmesg").stdout
+
+    @contextmanager
+    def copying(self) -> Iterator[None]:
+        """Pages move to and fro, and threads write to them; afterwards every word is right."""
+        moving = self.vm.start(
+            f"touch {WHILE} && MEMSLUICE_COPIES_WHILE={WHILE} {PROGRAM} --gtest_filter='Copies.*'"
+        )
+        before = self.count("calls")
+        self.wait_until(lambda: self.count("calls") > before)
+        yield
+        self.vm.run(f"rm {WHILE}")
+        result = moving.wait(PATIENCE_SECONDS)
+        assert result.status == 0, result.stdout
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not condition():
+            assert time.monotonic() < deadline, self.text()
+
+
+def _configure(vm: Vm) -> None:
+    devices = [configuration(device, "memsluice", QUEUES) for device in range(DEVICES)]
+    vm.put(json.dumps(devices).encode(), "/tmp/memsluice.conf")
+    vm.run("accel-config load-config -c /tmp/memsluice.conf -e")
+
+
+@pytest.fixture
+def engine(idxd: Vm) -> Iterator[Engine]:
+    idxd.run(
+        f"""
+        grep -qw ^memsluice /proc/modules || insmod {MODULES}/memsluice.ko
+        insmod {MODULES}/memsluice_dsa.ko deadline_us={DEADLINE_US}
+        """
+    )
+    _configure(idxd)
+    engine = Engine(idxd, [idxd.dsa_of_guest(device) for device in range(DEVICES)])
+    yield engine
+    if idxd.alive:
+        engine.forget()
+        engine.release()
+        idxd.run(
+            f"""
+            rm -f {WHILE}
+            for i in $(seq 100); do
+                rmmod memsluice_dsa && break
+                sleep 0.1
+            done
+            ! grep -qw ^memsluice_dsa /proc/modules
+            accel-config disable-device dsa0 dsa1
+            """
+        )
+
+
+def test_each_queue_shows_that_it_copies_before_it_is_used(engine: Engine) -> None:
+    queues = engine.queues()
+    assert set(queues) == {"wq0.0", "wq0.1", "wq1.0", "wq1.1"}
+    for queue in queues.values():
+        assert (queue["state"], queue["depth"], queue["max_batch"]) == ("up", "64", "128")
+        assert queue["max_transfer_bytes"] == "2097152"
+        # A page, and a batch of two.
+        assert (queue["descriptors"], queue["batches"], queue["bytes"]) == ("2", "1", "12288")
+
+
+def test_all_is_copied_by_the_devices_of_the_destination(engine: Engine) -> None:
+    engine.set("verify", 1)
+    traced = engine.devices[0]
+    traced.ask("trace", entries=100000)
+    with engine.copying():
+        pass
+    entries = traced.ask("read-trace")
+    traced.ask("trace", entries=0)
+    assert {entry["opcode"] for entry in entries} >= {MEMMOVE, BATCH}
+    assert {entry["status"] for entry in entries} == {SUCCESS}
+    assert (engine.count("failed_folios"), engine.count("differing_folios")) == (0, 0)
+    queues = engine.queues()
+    bytes_by_device = [
+        [int(queues[f"wq{device}.{queue}"]["bytes"]) for queue in range(QUEUES)]
+        for device in range(DEVICES)
+    ]
+    for device in bytes_by_device:
+        assert min(device) > 1 << 20
+        # Balanced to a page in each call.
+        assert max(device) - min(device) <= engine.count("calls") * 4096
+
+
+def test_every_status_costs_the_folios_it_is_about(engine: Engine) -> None:
+    with engine.copying():
+        for status in STATUSES:
+            before = engine.by_status(status)
+            # Not three in a row, after which a queue rests.
+            engine.inject(do="status", status=status, opcode=MEMMOVE, skip=3, completed_bytes=512)
+            engine.wait_until(lambda: engine.by_status(status) > before)  # noqa: B023
+            engine.forget()
+    assert engine.count("failed_folios") >= len(STATUSES)
+    assert (engine.count("late_folios"), engine.states()) == (0, {"up"})
+    assert engine.said("status 0x03, page fault")
+
+
+def test_a_batch_that_does_not_begin_fails_whole(engine: Engine) -> None:
+    engine.inject(do="status", status=0x06, opcode=BATCH)
+    with engine.copying():
+        engine.wait_until(lambda: engine.by_status(0x06) > 0)
+    assert engine.count("failed_folios") > 1
+
+
+def test_an_entry_of_a_batch_that_cannot_tell_is_not_believed(engine: Engine) -> None:
+    """Its record cannot be written: all that is known is that the batch has failed."""
+    with engine.copying():
+        engine.set("least_bytes", 0)
+        failed = engine.count("failed_folios")
+        engine.inject(do="status", status=NO_RECORD, opcode=MEMMOVE, every=40, count=8)
+        engine.wait_until(lambda: engine.count("failed_folios") >= failed + 8)
+
+
+def test_a_lost_interrupt_costs_time_and_nothing_else(engine: Engine) -> None:
+    engine.set("spin_us", 0)
+    engine.inject(do="drop-interrupt", count=0)
+    with engine.copying():
+        pass
+    assert engine.count("slept") > 0
+    assert (engine.count("failed_folios"), engine.states()) == (0, {"up"})
+
+
+def test_what_is_late_stays_out_of_use_until_it_has_ended(engine: Engine) -> None:
+    with engine.copying():
+        engine.set("deadline_us", SHORT_DEADLINE_US)
+        engine.hold()
+        engine.wait_until(lambda: "up" not in engine.states())
+        assert engine.states() == {"stuck"}
+        assert engine.quarantined() > 0
+        assert "in use" in engine.vm.run("rmmod memsluice_dsa", check=False).stderr
+        # They write now, where nobody looks any more.
+        engine.set("deadline_us", DEADLINE_US)
+        engine.release()
+        engine.wait_until(lambda: engine.states() == {"up"})
+        assert engine.quarantined() == 0
+        calls = engine.count("calls")
+        engine.wait_until(lambda: engine.count("calls") > calls)
+    assert engine.count("late_folios") > 0
+    assert engine.said("a copy did not end in time")
+
+
+def test_a_device_that_is_stuck_for_ever_is_reset_when_its_queue_is_disabled(
+    engine: Engine,
+) -> None:
+    with engine.copying():
+        engine.set("deadline_us", SHORT_DEADLINE_US)
+        engine.hold()
+        engine.wait_until(lambda: engine.states() == {"stuck"})
+        engine.vm.run("accel-config disable-wq dsa0/wq0.0", timeout=PATIENCE_SECONDS)
+        assert "wq0.0" not in engine.queues()
+        engine.vm.run("accel-config disable-device dsa0 dsa1", timeout=PATIENCE_SECONDS)
+        assert engine.queues() == {}
+        engine.release()
+        engine.set("deadline_us", DEADLINE_US)
+        _configure(engine.vm)
+        calls = engine.count("calls")
+        engine.wait_until(lambda: engine.count("calls") > calls)
+    assert engine.states() == {"up"}
+    assert engine.said("its device is reset")
+
+
+def test_a_queue_that_fails_again_and_again_rests_until_it_passes_its_test(engine: Engine) -> None:
+    with engine.copying():
+        engine.inject(do="status", status=0x20, count=0)
+        engine.wait_until(lambda: engine.states() == {"resting"})
+        declined = engine.count("declined_no_queue")
+        engine.wait_until(lambda: engine.count("declined_no_queue") > declined)
+        engine.forget()
+        engine.wait_until(lambda: engine.states() == {"up"})
+    assert engine.said("failed 3 times in a row")
+    assert engine.said("works again")
+
+
+def test_queues_come_and_go_while_pages_are_copied(engine: Engine) -> None:
+    with engine.copying():
+        for _ in range(2):
+            engine.vm.run("accel-config disable-device dsa0")
+            engine.vm.run("accel-config disable-device dsa1")
+            _configure(engine.vm)
+        engine.vm.run("rmmod memsluice_dsa")
+        engine.vm.run(f"insmod {MODULES}/memsluice_dsa.ko deadline_us={DEADLINE_US}")
+        engine.vm.run("accel-config disable-device dsa0 dsa1")
+        _configure(engine.vm)
+        engine.wait_until(lambda: engine.count("calls") > 0)
+    assert engine.states() == {"up"}
+
+
+def test_a_reset_that_nobody_announces_costs_one_deadline(engine: Engine) -> None:
+    function = engine.vm.run("dirname $(readlink -f /sys/bus/dsa/devices/dsa0)").stdout.strip()
+    with engine.copying():
+        engine.set("deadline_us", SHORT_DEADLINE_US)
+        engine.vm.run(f"echo 1 > {function}/reset")
+        # Newer kernels take the queues away by themselves; older ones do not notice.
+        engine.wait_until(
+            lambda: all(
+                queue["state"] == "stuck"
+                for name, queue in engine.queues().items()
+                if name.startswith("wq0")
+            )
+        )
+        engine.set("deadline_us", DEADLINE_US)
+        engine.vm.run("accel-config disable-device dsa0", check=False, timeout=PATIENCE_SECONDS)
+        engine.vm.run("accel-config disable-device dsa1")
+        _configure(engine.vm)
+        engine.wait_until(lambda: engine.states() == {"up"})
+    assert set(engine.queues()) == {"wq0.0", "wq0.1", "wq1.0", "wq1.1"}
+
+
+def test_small_lists_are_left_to_the_cpu(engine: Engine) -> None:
+    engine.set("least_bytes", 1 << 30)
+    bytes_before = engine.count("bytes")
+    engine.vm.run(f"{PROGRAM} --gtest_filter='Copies.*'")
+    assert engine.count("bytes") == bytes_before
+    assert engine.count("declined_small") > 0
+
+
+def test_knobs_refuse_what_is_out_of_bounds(idxd: Vm) -> None:
+    idxd.run(
+        f"""
+        grep -qw ^memsluice /proc/modules || insmod {MODULES}/memsluice.ko
+        insmod {MODULES}/memsluice_dsa.ko
+        """
+    )
+    bounds = {"deadline_us": (100, 10000000), "spin_us": (0, 10000), "least_bytes": (0, 1 << 30)}
+    for knob, (least, most) in bounds.items():
+        for good in (least, most):
+            idxd.run(f"echo {good} > {KNOBS}/{knob}")
+            assert idxd.run(f"cat {KNOBS}/{knob}").stdout == f"{good}\n"
+        for bad in (least - 1, most + 1, "x"):
+            refused = idxd.run(["bash", "-c", f"echo {bad} > {KNOBS}/{knob}"], check=False)
+            assert "Invalid argument" in refused.stderr, (knob, bad)
+    idxd.run("rmmod memsluice_dsa")
