@@ -19,6 +19,11 @@ class Figures:
         self.values.setdefault(name, []).append(value)
         self.units[name] = unit
 
+    def copy(self, name: str, to: str) -> None:
+        """The same values under another name."""
+        self.values[to] = list(self.values[name])
+        self.units[to] = self.units[name]
+
     def add_series(self, name: str, points: Sequence[tuple[float, float]]) -> None:
         """The course of the last round, for JSON."""
         self.series[name] = list(points)

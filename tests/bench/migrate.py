@@ -54,7 +54,7 @@ def _run(vm: Vm, method: str, kind: str, items: int, rounds: int) -> list[Pair]:
     return pairs
 
 
-def _counters(vm: Vm) -> dict[str, int]:
+def counters(vm: Vm) -> dict[str, int]:
     text = vm.run(["cat", MIGRATION]).stdout
     return {name: int(value) for name, value in re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE)}
 
@@ -75,9 +75,9 @@ def _instructions(vm: Vm, figures: Figures, say: Callable[[str], None]) -> None:
     for kind, items, _ in _lists():
         say(f"{kind}, {items} items, instructions counted")
         name = f"migrate.{kind}.items_{items}.instructions_per_page"
-        before = _counters(vm)
+        before = counters(vm)
         pairs = _run(vm, "ours", kind, items, COUNTED_ROUNDS)
-        after = _counters(vm)
+        after = counters(vm)
         moved = pairs[0].pages * (COUNTED_ROUNDS + WARM_UP_ROUNDS)
         for phase in PHASES:
             spent = after[f"{phase}_ns"] - before[f"{phase}_ns"]

@@ -20,6 +20,7 @@ shared (memory-backend-memfd,share=on):
     -device '{"driver":"vfio-user-pci","socket":{"type":"unix","path":"/run/dsa0"}}'
   memsluice-dsa ask /run/dsa0-control statistics
   memsluice-dsa ask /run/dsa0-control inject '{"do": "status", "status": 33, "skip": 10}'
+  memsluice-dsa ask /run/dsa0-control read-trace > trace.json; memsluice-dsa time trace.json
 
 Exit status: 0 well, 1 failed, 2 bad arguments.
 See memsluice-dsa(1).)";
@@ -44,6 +45,7 @@ std::string check(const Shape& shape) {
 struct Parsed {
   ServeOptions serve;
   AskOptions ask;
+  TimeOptions time;
   uint64_t max_batch = uint64_t{1} << Shape().max_batch_shift;
   uint64_t max_transfer_bytes = uint64_t{1} << Shape().max_transfer_shift;
 };
@@ -88,6 +90,27 @@ void add_ask(CLI::App& command, Parsed& parsed) {
   command.add_option("parameters", parsed.ask.parameters, "a JSON object")->capture_default_str();
 }
 
+void add_time(CLI::App& command, Parsed& parsed) {
+  TimingConstants& constants = parsed.time.constants;
+  command
+      .add_option("traces", parsed.time.traces, "what read-trace printed, a file for each device")
+      ->required();
+  const auto add = [&](const char* name, double& value, const char* help) {
+    command.add_option(name, value, help)->check(CLI::Range(0.0, 1e9))->capture_default_str();
+  };
+  const auto add_rate = [&](const char* name, double& value, const char* help) {
+    command.add_option(name, value, help)->check(CLI::Range(1e-3, 1e9))->capture_default_str();
+  };
+  add_rate("--device-gb-per-s", constants.device_bytes_per_ns, "what a device can copy");
+  add_rate("--all-gb-per-s", constants.all_bytes_per_ns, "what all of them can, together");
+  add("--descriptor-ns", constants.descriptor_ns, "of an engine, beside the data");
+  add("--latency-ns", constants.latency_ns, "until a copy begins, and until its end is seen");
+  add("--submit-ns", constants.submit_ns, "of the core, for each copy");
+  command.add_option("--engines", constants.engines, "of a device")
+      ->check(CLI::Range(1U, Shape::kEnginesMax))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 Arguments parse_arguments(const std::vector<std::string>& arguments) {
@@ -99,6 +122,8 @@ Arguments parse_arguments(const std::vector<std::string>& arguments) {
   CLI::App& serve = *app.add_subcommand("serve", "be a device, until told to end");
   add_serve(serve, parsed);
   add_ask(*app.add_subcommand("ask", "ask a device, or let something go wrong in it"), parsed);
+  CLI::App& time = *app.add_subcommand("time", "model what hardware would have taken for traces");
+  add_time(time, parsed);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     parsed.serve.shape.max_batch_shift = shift_of(parsed.max_batch);
@@ -111,6 +136,7 @@ Arguments parse_arguments(const std::vector<std::string>& arguments) {
     return Printed{.text = text.str(), .status = status == 0 ? 0 : kExitBadRequest};
   }
   if (serve.parsed()) return parsed.serve;
+  if (time.parsed()) return parsed.time;
   return parsed.ask;
 }
 

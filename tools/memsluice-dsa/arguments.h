@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/memsluice-dsa/shape.h"
+#include "tools/memsluice-dsa/timing.h"
 
 namespace memsluice::dsa {
 
@@ -25,13 +26,19 @@ struct AskOptions {
   std::string parameters = "{}";
 };
 
+// To say what hardware would have taken.
+struct TimeOptions {
+  std::vector<std::string> traces;  // files, one for each device
+  TimingConstants constants;
+};
+
 // What has been printed instead of doing anything, and with what status to exit.
 struct Printed {
   std::string text;
   int status = 0;
 };
 
-using Arguments = std::variant<ServeOptions, AskOptions, Printed>;
+using Arguments = std::variant<ServeOptions, AskOptions, TimeOptions, Printed>;
 
 // Of the command line, without the program's name.
 Arguments parse_arguments(const std::vector<std::string>& arguments);

@@ -53,6 +53,23 @@ TEST(Arguments, ShapeTheDevice) {
   EXPECT_EQ(serve.shape.max_transfer_shift, 16u);
 }
 
+TEST(Arguments, ModelTheTimeOfTraces) {
+  const auto known = parsed<TimeOptions>("time a");
+  EXPECT_EQ(known.traces, std::vector<std::string>{"a"});
+  EXPECT_EQ(known.constants.device_bytes_per_ns, 32);
+  EXPECT_EQ(known.constants.engines, 4u);
+  const auto other = parsed<TimeOptions>(
+      "time a b --device-gb-per-s 1.5 --all-gb-per-s 2 --descriptor-ns 3 --latency-ns 0 "
+      "--submit-ns 5 --engines 6");
+  EXPECT_EQ(other.traces, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(other.constants.device_bytes_per_ns, 1.5);
+  EXPECT_EQ(other.constants.all_bytes_per_ns, 2);
+  EXPECT_EQ(other.constants.descriptor_ns, 3);
+  EXPECT_EQ(other.constants.latency_ns, 0);
+  EXPECT_EQ(other.constants.submit_ns, 5);
+  EXPECT_EQ(other.constants.engines, 6u);
+}
+
 TEST(Arguments, StandBeforeAndAfterTheSocket) {
   const auto serve = parsed<ServeOptions>("serve -v --engines=2 /a --groups=3");
   EXPECT_EQ(serve.socket, "/a");
@@ -140,7 +157,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "--queues: there are fewer --queue-entries than that"},
         Mistake{"serve /a ask /b status", "ask"}, Mistake{"ask", "control is required"},
         Mistake{"ask /b", "method is required"}, Mistake{"ask /b status {} more", "more"},
-        Mistake{"ask /b status --engines 1", "--engines"}));
+        Mistake{"ask /b status --engines 1", "--engines"}, Mistake{"time", "traces is required"},
+        Mistake{"time a --all-gb-per-s 0", "--all-gb-per-s"},
+        Mistake{"time a --latency-ns -1", "--latency-ns"},
+        Mistake{"time a --engines 17", "--engines"}));
 
 TEST(Arguments, HelpIsPrinted) {
   for (const char* line : {"--help", "-h"}) {

@@ -50,6 +50,7 @@ std::optional<Outcome> Executor::end(const Step& step) const {
   TraceEntry entry{.began_ns = now_ns(),
                    .engine = step.job.engine,
                    .queue = step.job.queue,
+                   .sequence = step.job.sequence,
                    .batch_index = step.batch_index ? static_cast<int>(*step.batch_index) : -1,
                    .descriptor = step.descriptor};
   if (verdict.halts) {

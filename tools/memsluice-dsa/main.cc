@@ -4,12 +4,15 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 
 #include "daemon/base/event_loop.h"
 #include "daemon/base/unix_socket.h"
 #include "tools/memsluice-dsa/arguments.h"
 #include "tools/memsluice-dsa/bus_server.h"
 #include "tools/memsluice-dsa/control.h"
+#include "tools/memsluice-dsa/timing.h"
 
 namespace memsluice::dsa {
 namespace {
@@ -78,14 +81,47 @@ Result<void> ask(const AskOptions& options) {
   return {};
 }
 
+Result<Json> read_trace(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return errno_error(errno, "open", path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  auto trace = parse_json(text, 4);
+  if (!trace.ok()) return std::move(trace).error().with_context(path);
+  return trace;
+}
+
+Result<void> time(const TimeOptions& options) {
+  std::vector<Json> traces;
+  for (const std::string& path : options.traces) {
+    auto trace = read_trace(path);
+    if (!trace.ok()) return std::move(trace).error();
+    traces.push_back(*std::move(trace));
+  }
+  const auto submissions = submissions_of(traces);
+  if (!submissions.ok()) return submissions.error();
+  const ModelledTime time = model_time(*submissions, options.constants);
+  const Json printed = {{"modelled_ns", time.ns},
+                        {"peak_ns", time.peak_ns},
+                        {"bytes", time.bytes},
+                        {"submissions", time.submissions},
+                        {"copies", time.copies}};
+  fmt::print("{}\n", printed.dump(2));
+  return {};
+}
+
+Result<void> run(const Arguments& arguments) {
+  if (const auto* options = std::get_if<AskOptions>(&arguments)) return ask(*options);
+  if (const auto* options = std::get_if<TimeOptions>(&arguments)) return time(*options);
+  return serve(std::get<ServeOptions>(arguments));
+}
+
 int main(int argc, char** argv) {
   const Arguments arguments = parse_arguments({argv + 1, argv + argc});
   if (const auto* printed = std::get_if<Printed>(&arguments)) {
     fmt::print(printed->status ? stderr : stdout, "{}", printed->text);
     return printed->status;
   }
-  const auto* ask_options = std::get_if<AskOptions>(&arguments);
-  const auto done = ask_options ? ask(*ask_options) : serve(std::get<ServeOptions>(arguments));
+  const auto done = run(arguments);
   if (done.ok()) return 0;
   fmt::print(stderr, "memsluice-dsa: {}\n", done.error().describe());
   return kExitFailed;

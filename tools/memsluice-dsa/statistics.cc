@@ -70,6 +70,7 @@ Json Statistics::trace_to_json() const {
                     {"ended_ns", entry.ended_ns},
                     {"engine", entry.engine},
                     {"queue", entry.queue},
+                    {"sequence", entry.sequence},
                     {"batch_index", entry.batch_index},
                     {"opcode", static_cast<unsigned>(entry.descriptor.opcode)},
                     {"flags", static_cast<unsigned>(entry.descriptor.flags)},

@@ -19,7 +19,8 @@ struct TraceEntry {
   uint64_t ended_ns = 0;
   unsigned engine = 0;
   unsigned queue = 0;
-  int batch_index = -1;  // -1: not of a batch
+  uint64_t sequence = 0;  // among what its queue was given; a batch and its descriptors share one
+  int batch_index = -1;   // -1: not of a batch
   Descriptor descriptor = {};
   Outcome outcome = {};
 };

@@ -133,7 +133,8 @@ TEST(Trace, BeginsAgainWhenAskedForAgain) {
 TEST(Trace, TellsEverythingOfADescriptor) {
   Statistics statistics;
   statistics.trace(2);
-  TraceEntry one{.began_ns = 11, .ended_ns = 22, .engine = 3, .queue = 5, .batch_index = 7};
+  TraceEntry one{
+      .began_ns = 11, .ended_ns = 22, .engine = 3, .queue = 5, .sequence = 6, .batch_index = 7};
   one.descriptor.opcode = DSA_OPCODE_MEMMOVE;
   one.descriptor.flags = 0x80000c;
   one.descriptor.src_addr = 0xfffffffffffff000;
@@ -142,8 +143,8 @@ TEST(Trace, TellsEverythingOfADescriptor) {
   one.outcome = {.status = 0x83, .bytes_completed = 9, .fault_address = 1};
   statistics.ended(one);
   EXPECT_EQ(statistics.trace_to_json(), Json::parse(R"([{
-    "began_ns": 11, "ended_ns": 22, "engine": 3, "queue": 5, "batch_index": 7, "opcode": 3,
-    "flags": 8388620, "source": 18446744073709547520, "destination": 8192, "size": 2147483648,
+    "began_ns": 11, "ended_ns": 22, "engine": 3, "queue": 5, "sequence": 6, "batch_index": 7,
+    "opcode": 3, "flags": 8388620, "source": 18446744073709547520, "destination": 8192, "size": 2147483648,
     "status": 131, "bytes_completed": 9}])"));
 }
 

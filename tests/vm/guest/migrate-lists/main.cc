@@ -23,8 +23,6 @@ namespace {
 
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kHugeBytes = size_t{2} << 20;
-// In a mixed list every eighth item is a huge page.
-constexpr size_t kMixed = 8;
 
 [[noreturn]] void fail(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
@@ -34,6 +32,7 @@ struct Options {
   std::string kind = "base";
   std::string method = "ours";
   size_t items = 512;
+  size_t huge_every = 8;  // of a mixed list: the last of so many items is a huge page
   int rounds = 5;
   int from = 1;
   int to = 0;
@@ -45,7 +44,8 @@ class List {
   explicit List(const Options& options) {
     for (size_t item = 0; item < options.items; item++) {
       const bool huge =
-          options.kind == "thp" || (options.kind == "mixed" && item % kMixed == kMixed - 1);
+          options.kind == "thp" ||
+          (options.kind == "mixed" && item % options.huge_every == options.huge_every - 1);
       items_.push_back({.huge = huge});
     }
     add_pages(false, kPageBytes, options.from);
@@ -215,6 +215,8 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"ours", "in_tree"}));
   app.add_option("--items", options.items, "pages in the list, a huge one being one")
       ->check(CLI::Range(size_t{1}, size_t{MEMSLUICE_ADDRESSES_MAX}));
+  app.add_option("--huge-every", options.huge_every, "the share of huge pages in a mixed list")
+      ->check(CLI::Range(1, 1 << 20));
   app.add_option("--rounds", options.rounds, "how often each method has its turn")
       ->check(CLI::Range(1, 100000));
   CLI11_PARSE(app, argc, argv);
