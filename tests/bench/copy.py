@@ -9,29 +9,18 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed import machines
-from testbed.dsa import PROGRAM, configuration
-from testbed.vm import Vm
+from testbed.dsa import PROGRAM
 
+from .dsa_host import DEVICES, ENGINES, MACHINE, Host, booted, counters
 from .measure import Figures
-from .migrate import counters
 
-MODULES = "/opt/memsluice/modules"
-KNOBS = "/sys/module/memsluice_dsa/parameters"
-# Of the emulation, which may let a thread wait for long.
-DEADLINE_US = 10_000_000
-# Long enough for every list to be one batch.
-STALL_US = 1_000_000
-ALWAYS_BYTES, NEVER_BYTES = 0, 1 << 30
 PAGE_BYTES, HUGE_BYTES = 4096, 2 << 20
 MEMMOVE = 3
 TRACE_ENTRIES = 1_000_000
-DEVICES = 4
 QUEUE_COUNTS = (1, 2, 4, 8)
 SENSITIVITY = 0.3
 # DSA-2LM (ATC '25): on list B the engine reaches 106.3 GB/s, 14.38 times what the CPU does.
@@ -78,50 +67,24 @@ LISTS = (
 )
 
 
-class Host:
-    """A guest with devices, of which as many queues are given to memsluice as are asked for."""
+def _copy_ns_per_byte(host: Host, what: List, engine: str) -> float:
+    host.copy_from(ENGINES[engine])
+    before = counters(host.vm)
+    host.vm.run(["migrate-lists", "--rounds", "1", *what.arguments], timeout=600)
+    after = counters(host.vm)
+    copied = after["copied_bytes"] - before["copied_bytes"]
+    return (after["copy_ns"] - before["copy_ns"]) / copied
 
-    def __init__(self, vm: Vm) -> None:
-        self._vm = vm
-        vm.run(
-            f"""
-            insmod {MODULES}/memsluice_test_movdir64b.ko && modprobe idxd
-            insmod {MODULES}/memsluice.ko
-            echo {STALL_US} > /sys/kernel/memsluice/batch_stall_us
-            insmod {MODULES}/memsluice_dsa.ko deadline_us={DEADLINE_US}
-            """
-        )
-        self._configured = 0
 
-    def configure(self, queues: int) -> None:
-        devices = min(queues, DEVICES)
-        for device in range(self._configured):
-            self._vm.run(f"accel-config disable-device dsa{device}")
-        wanted = [
-            configuration(device, "memsluice", queues // devices) for device in range(devices)
-        ]
-        self._vm.put(json.dumps(wanted).encode(), "/tmp/memsluice.conf")
-        self._vm.run("accel-config load-config -c /tmp/memsluice.conf -e")
-        self._configured = devices
-
-    def copy_ns_per_byte(self, what: List, least_bytes: int) -> float:
-        """By whatever copies lists of so many bytes."""
-        self._vm.run(f"echo {least_bytes} > {KNOBS}/least_bytes")
-        before = counters(self._vm)
-        self._vm.run(["migrate-lists", "--rounds", "1", *what.arguments], timeout=600)
-        after = counters(self._vm)
-        copied = after["copied_bytes"] - before["copied_bytes"]
-        return (after["copy_ns"] - before["copy_ns"]) / copied
-
-    def trace(self, what: List) -> list[list[dict[str, Any]]]:
-        """What each device was given to copy the list there and back."""
-        for device in self._vm.dsa:
-            device.ask("trace", entries=TRACE_ENTRIES)
-        self.copy_ns_per_byte(what, ALWAYS_BYTES)
-        traces = [device.ask("read-trace") for device in self._vm.dsa]
-        for device in self._vm.dsa:
-            device.ask("trace", entries=0)
-        return [trace for trace in traces if trace]
+def _trace(host: Host, what: List) -> list[list[dict[str, Any]]]:
+    """What each device was given to copy the list there and back."""
+    for device in host.vm.dsa:
+        device.ask("trace", entries=TRACE_ENTRIES)
+    _copy_ns_per_byte(host, what, "dsa")
+    traces = [device.ask("read-trace") for device in host.vm.dsa]
+    for device in host.vm.dsa:
+        device.ask("trace", entries=0)
+    return [trace for trace in traces if trace]
 
 
 def _model(traces: Sequence[Sequence[dict[str, Any]]], constants: dict[str, float]) -> Any:
@@ -192,7 +155,7 @@ def _descriptors_per_page(traces: list[list[dict[str, Any]]]) -> float:
 def _modelled(
     host: Host, what: List, name: str, figures: Figures
 ) -> list[list[dict[str, Any]]]:
-    traces = host.trace(what)
+    traces = _trace(host, what)
     modelled = _model(traces, CONSTANTS)
     figures.add(
         f"{name}.gb_per_s.modelled", modelled["bytes"] / modelled["modelled_ns"], "GB/s"
@@ -204,24 +167,15 @@ def _modelled(
 def _pairs(host: Host, what: List, name: str, rounds: int, figures: Figures) -> None:
     """DSA and CPU in turn; the first turn of each is not counted."""
     for number in range(rounds + 1):
-        by_dsa = host.copy_ns_per_byte(what, ALWAYS_BYTES)
-        by_cpu = host.copy_ns_per_byte(what, NEVER_BYTES)
+        by_dsa = _copy_ns_per_byte(host, what, "dsa")
+        by_cpu = _copy_ns_per_byte(host, what, "cpu")
         if number:
             figures.add(f"{name}.speedup_over_cpu.emulated", by_cpu / by_dsa, "x")
 
 
-@contextmanager
-def _booted() -> Any:
-    with Vm(machines.load("dsa-four").only_vm()) as vm:
-        yield vm
-        reports = vm.kernel_reports()
-    if reports:
-        raise RuntimeError("the guest's kernel reported:\n" + "\n".join(reports))
-
-
 def run(rounds: int, say: Callable[[str], None]) -> Figures:
     figures = Figures()
-    with _booted() as vm:
+    with booted(MACHINE) as vm:
         host = Host(vm)
         for queues in QUEUE_COUNTS:
             say(f"mixed_b, {queues} queues")

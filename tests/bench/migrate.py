@@ -5,16 +5,15 @@ migration with memsluice's pool."""
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
-from testbed import machines
 from testbed.vm import Vm
 
+from . import dsa_host
+from .dsa_host import booted, counters
 from .measure import Figures
 
 MODULE = "/opt/memsluice/modules/memsluice.ko"
-MIGRATION = "/proc/memsluice/migration"
 TRACING = "/sys/kernel/tracing"
 EVENTS = f"{TRACING}/events/memsluice/memsluice_batch_[mp]*/enable"  # mapped, planned
 PHASES = ("unmap", "copy", "map")
@@ -26,6 +25,8 @@ LISTS = {
     "thp": {1: 10, 8: 6, 64: 2},
     "mixed": {8: 10, 64: 4, 512: 1},
 }
+ENGINE_LISTS = {"base": 1024, "thp": 24, "mixed": 192}
+ENGINE_ROUNDS = 4
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Pair:
     pages: int
     ns: int
     move_pages_ns: int
+    cpu_ns: int  # of these, of the thread that moves
+    move_pages_cpu_ns: int
 
     @property
     def speedup(self) -> float:
@@ -49,14 +52,11 @@ def _run(vm: Vm, method: str, kind: str, items: int, rounds: int) -> list[Pair]:
     pairs: list[Pair] = []
     for number in range(WARM_UP_ROUNDS, rounds):
         turn = {line["method"]: line for line in lines if line["round"] == number}
-        pages, ns = turn[method]["pages"], turn[method]["ns"]
-        pairs.append(Pair(pages, ns, turn["move_pages"]["ns"]))
+        ours, other = turn[method], turn["move_pages"]
+        pairs.append(
+            Pair(ours["pages"], ours["ns"], other["ns"], ours["cpu_ns"], other["cpu_ns"])
+        )
     return pairs
-
-
-def counters(vm: Vm) -> dict[str, int]:
-    text = vm.run(["cat", MIGRATION]).stdout
-    return {name: int(value) for name, value in re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE)}
 
 
 def _speed(vm: Vm, rounds: int, figures: Figures, say: Callable[[str], None]) -> None:
@@ -106,28 +106,36 @@ def _stall(vm: Vm, figures: Figures) -> None:
     figures.add("migrate.batches_measured.emulated", len(stalls), "batches")
 
 
+def _engines(vm: Vm, rounds: int, figures: Figures, say: Callable[[str], None]) -> None:
+    """The CPU time of who moves, over that of move_pages(2): copied by DSA, and by the CPU."""
+    host = dsa_host.Host(vm)
+    host.configure(dsa_host.DEVICES)
+    for kind, items in ENGINE_LISTS.items():
+        for engine, least_bytes in dsa_host.ENGINES.items():
+            say(f"{kind}, {items} items, copied by {engine}")
+            host.copy_from(least_bytes)
+            for pair in _run(vm, "ours", kind, items, ENGINE_ROUNDS * rounds):
+                ratio = pair.cpu_ns / pair.move_pages_cpu_ns
+                figures.add(f"migrate.{kind}.cpu_time_ratio_{engine}.emulated", ratio, "x")
+                figures.add(f"migrate.{kind}.speedup_{engine}.emulated", pair.speedup, "x")
+
+
 def _lists() -> Iterator[tuple[str, int, int]]:
     for kind, lists in LISTS.items():
         for items, turns in lists.items():
             yield kind, items, turns
 
 
-@contextmanager
-def _booted(machine: str) -> Iterator[Vm]:
-    with Vm(machines.load(machine).only_vm()) as vm:
-        vm.run(["insmod", MODULE])
-        yield vm
-        reports = vm.kernel_reports()
-    if reports:
-        raise RuntimeError("the guest's kernel reported:\n" + "\n".join(reports))
-
-
 def run(rounds: int, say: Callable[[str], None]) -> Figures:
-    """Methods take turns within each boot: one boot for time, one for instructions."""
+    """Methods take turns within each boot: one boot for time, one for instructions, one for DSA."""
     figures = Figures()
-    with _booted("migrate") as vm:
+    with booted("migrate") as vm:
+        vm.run(["insmod", MODULE])
         _speed(vm, rounds, figures, say)
-    with _booted("migrate-counted") as vm:
+    with booted("migrate-counted") as vm:
+        vm.run(["insmod", MODULE])
         _instructions(vm, figures, say)
         _stall(vm, figures)
+    with booted(dsa_host.MACHINE) as vm:
+        _engines(vm, rounds, figures, say)
     return figures

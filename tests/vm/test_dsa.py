@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from testbed.dsa import Device, configuration
+from testbed.dsa import ENGINES, Device, configuration
 from testbed.vm import Vm
 
 pytestmark = [pytest.mark.machine("dsa"), pytest.mark.kernels("6.12", "backports")]
@@ -14,7 +14,6 @@ pytestmark = [pytest.mark.machine("dsa"), pytest.mark.kernels("6.12", "backports
 MODULES = "/opt/memsluice/modules"
 DEVICES = "/sys/bus/dsa/devices"
 PARAMETERS = "/sys/module/memsluice_test_dma/parameters"
-ENGINES = 4
 PAGE_BYTES = 4096
 MEMMOVE, HARDWARE_ERROR, SUCCESS = "3", 0x21, "1"
 
@@ -37,7 +36,7 @@ class Dsa:
 
 @pytest.fixture
 def dsa(idxd: Vm) -> Iterator[Dsa]:
-    idxd.put(json.dumps([configuration(0, "dmaengine")]).encode(), "/tmp/dsa.conf")
+    idxd.put(json.dumps([configuration(0, ["dmaengine"])]).encode(), "/tmp/dsa.conf")
     idxd.run("accel-config load-config -c /tmp/dsa.conf -e")
     idxd.run(f"insmod {MODULES}/memsluice_test_dma.ko")
     device = idxd.dsa_of_guest(0)

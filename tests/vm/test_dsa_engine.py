@@ -4,12 +4,12 @@
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
-from testbed.dsa import Device, configuration
+from testbed.dsa import ENGINES, Device, configuration
 from testbed.vm import Vm
 
 pytestmark = [pytest.mark.machine("dsa"), pytest.mark.kernels("6.12", "backports")]
@@ -19,7 +19,7 @@ KNOBS = "/sys/module/memsluice_dsa/parameters"
 ENGINES_FILE = "/proc/memsluice/engines"
 PROGRAM = "/opt/memsluice/release/tests/vm/module/module-test"
 WHILE = "/tmp/copies-go-on"
-DEVICES, QUEUES, ENGINES = 2, 2, 4
+DEVICES, QUEUES = 2, 2
 PATIENCE_SECONDS = 120
 # Of this machine, which may let a thread wait for long. Where a device is to be late, less.
 DEADLINE_US, SHORT_DEADLINE_US = 5_000_000, 20_000
@@ -111,8 +111,8 @@ class Engine:
             assert time.monotonic() < deadline, self.text()
 
 
-def _configure(vm: Vm) -> None:
-    devices = [configuration(device, "memsluice", QUEUES) for device in range(DEVICES)]
+def _configure(vm: Vm, drivers: Sequence[str] = ("memsluice",) * QUEUES) -> None:
+    devices = [configuration(device, drivers) for device in range(DEVICES)]
     vm.put(json.dumps(devices).encode(), "/tmp/memsluice.conf")
     vm.run("accel-config load-config -c /tmp/memsluice.conf -e")
 
@@ -298,6 +298,28 @@ def test_a_reset_that_nobody_announces_costs_one_deadline(engine: Engine) -> Non
         _configure(engine.vm)
         engine.wait_until(lambda: engine.states() == {"up"})
     assert set(engine.queues()) == {"wq0.0", "wq0.1", "wq1.0", "wq1.1"}
+
+
+def test_another_user_of_the_device_gets_his_turns(engine: Engine) -> None:
+    engine.vm.run("accel-config disable-device dsa0 dsa1")
+    _configure(engine.vm, ["memsluice", "dmaengine"])
+    engine.vm.run(f"insmod {MODULES}/memsluice_test_dma.ko")
+    with engine.copying():
+        for _ in range(5):
+            calls = engine.count("calls")
+            engine.vm.run("echo 512 > /sys/module/memsluice_test_dma/parameters/copy")
+            engine.wait_until(lambda: engine.count("calls") > calls)  # noqa: B023
+    engine.vm.run("rmmod memsluice_test_dma")
+    assert (engine.count("failed_folios"), engine.states()) == (0, {"up"})
+
+
+def test_cpus_come_and_go_while_pages_are_copied(engine: Engine) -> None:
+    with engine.copying():
+        for online in (0, 1, 0, 1):
+            engine.vm.run(f"echo {online} > /sys/devices/system/cpu/cpu1/online")
+            calls = engine.count("calls")
+            engine.wait_until(lambda: engine.count("calls") > calls)  # noqa: B023
+    assert (engine.count("failed_folios"), engine.states()) == (0, {"up"})
 
 
 def test_small_lists_are_left_to_the_cpu(engine: Engine) -> None:

@@ -4,6 +4,7 @@
 import json
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,12 @@ from .paths import RELEASE
 
 PROGRAM = RELEASE / "tools/memsluice-dsa/memsluice-dsa"
 START_SECONDS = 20
+ENGINES = 4  # of a device, if nothing else is said
 ASK_SECONDS = 60
 
 
-def configuration(
-    device: int, driver: str, queues: int = 1, size: int = 64, engines: int = 4
-) -> dict[str, Any]:
-    """What accel-config load-config takes for one device: dedicated queues of one group."""
+def configuration(device: int, drivers: Sequence[str], size: int = 64) -> dict[str, Any]:
+    """What accel-config load-config takes for one device: a dedicated queue for each driver."""
     return {
         "dev": f"dsa{device}",
         "groups": [
@@ -39,10 +39,10 @@ def configuration(
                         "name": "copies",
                         "driver_name": driver,
                     }
-                    for queue in range(queues)
+                    for queue, driver in enumerate(drivers)
                 ],
                 "grouped_engines": [
-                    {"dev": f"engine{device}.{engine}", "group_id": 0} for engine in range(engines)
+                    {"dev": f"engine{device}.{engine}", "group_id": 0} for engine in range(ENGINES)
                 ],
             }
         ],

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A guest whose pages are copied by emulated DSA, or by the CPU."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from testbed import machines
+from testbed.dsa import configuration
+from testbed.vm import Vm
+
+MACHINE = "dsa-four"
+MODULES = "/opt/memsluice/modules"
+MIGRATION = "/proc/memsluice/migration"
+KNOBS = "/sys/module/memsluice_dsa/parameters"
+# Of the emulation, which may let a thread wait for long.
+DEADLINE_US = 10_000_000
+# Long enough for every list to be one batch.
+STALL_US = 1_000_000
+DEVICES = 4
+ENGINES = {"dsa": 0, "cpu": 1 << 30}  # and from how many bytes on DSA copies then
+
+
+@contextmanager
+def booted(machine: str) -> Iterator[Vm]:
+    with Vm(machines.load(machine).only_vm()) as vm:
+        yield vm
+        reports = vm.kernel_reports()
+    if reports:
+        raise RuntimeError("the guest's kernel reported:\n" + "\n".join(reports))
+
+
+def counters(vm: Vm) -> dict[str, int]:
+    text = vm.run(["cat", MIGRATION]).stdout
+    return {name: int(value) for name, value in re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE)}
+
+
+class Host:
+    """Of its devices, as many queues are given to memsluice as are asked for."""
+
+    def __init__(self, vm: Vm) -> None:
+        self.vm = vm
+        vm.run(
+            f"""
+            insmod {MODULES}/memsluice_test_movdir64b.ko && modprobe idxd
+            insmod {MODULES}/memsluice.ko
+            echo {STALL_US} > /sys/kernel/memsluice/batch_stall_us
+            insmod {MODULES}/memsluice_dsa.ko deadline_us={DEADLINE_US}
+            """
+        )
+        self._configured = 0
+
+    def configure(self, queues: int) -> None:
+        devices = min(queues, DEVICES)
+        for device in range(self._configured):
+            self.vm.run(f"accel-config disable-device dsa{device}")
+        each = ["memsluice"] * (queues // devices)
+        wanted = [configuration(device, each) for device in range(devices)]
+        self.vm.put(json.dumps(wanted).encode(), "/tmp/memsluice.conf")
+        self.vm.run("accel-config load-config -c /tmp/memsluice.conf -e")
+        self._configured = devices
+
+    def copy_from(self, least_bytes: int) -> None:
+        """DSA copies lists of so many bytes and more."""
+        self.vm.run(f"echo {least_bytes} > {KNOBS}/least_bytes")
