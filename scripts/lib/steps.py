@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,6 +26,7 @@ class Steps:
     root: Path
     logs: Path
     deadline: float  # of all steps together, by time.monotonic()
+    _: KW_ONLY
     stop_s: float = 20  # from being asked to stop to being killed
     environment: dict[str, str] = field(default_factory=dict)
     outcomes: list[Outcome] = field(default_factory=list)

@@ -46,7 +46,8 @@ void Executor::run(Engines& engines, const Job& job) const {
 }
 
 std::optional<Outcome> Executor::end(const Step& step) const {
-  const Verdict verdict = injection_.judge(step.job.queue, step.descriptor);
+  const Verdict verdict =
+      injection_.judge(step.job.queue, step.descriptor, step.batch_index.has_value());
   TraceEntry entry{.began_ns = now_ns(),
                    .engine = step.job.engine,
                    .queue = step.job.queue,

@@ -24,7 +24,8 @@ constexpr std::array<std::pair<std::string_view, Rule::Action>, 5> kActions = {{
 }};
 constexpr std::array<std::string_view, 4> kResets = {"software", "flr", "warm", "cold"};
 
-bool matches(const Rule& rule, unsigned queue, const Descriptor& descriptor) {
+bool matches(const Rule& rule, unsigned queue, const Descriptor& descriptor, bool in_batch) {
+  if (rule.in_batch && *rule.in_batch != in_batch) return false;
   if (rule.queue && *rule.queue != queue) return false;
   if (rule.opcode && *rule.opcode != descriptor.opcode) return false;
   return !rule.address || touches(descriptor, *rule.address);
@@ -96,6 +97,7 @@ Result<Rule> rule_from_json(const Json& object) {
   if (const auto opcode = reader.number("opcode", 0, 255))
     rule.opcode = static_cast<unsigned>(*opcode);
   rule.address = reader.number("address", 0, kAny);
+  rule.in_batch = reader.boolean("in_batch");
   rule.skip = reader.number("skip", 0, kAny).value_or(0);
   rule.every = reader.number("every", 1, kAny).value_or(1);
   rule.count = reader.number("count", 0, kAny).value_or(1);
@@ -110,6 +112,7 @@ Json to_json(const Rule& rule) {
   if (rule.queue) json["queue"] = *rule.queue;
   if (rule.opcode) json["opcode"] = *rule.opcode;
   if (rule.address) json["address"] = *rule.address;
+  if (rule.in_batch) json["in_batch"] = *rule.in_batch;
   if (rule.action == Rule::Action::kStatus) {
     json["status"] = rule.status;
     json["completed_bytes"] = rule.completed_bytes;
@@ -147,12 +150,13 @@ Json Injection::list() const {
   return list;
 }
 
-Verdict Injection::judge(unsigned queue, const Descriptor& descriptor) {
+Verdict Injection::judge(unsigned queue, const Descriptor& descriptor, bool in_batch) {
   const std::lock_guard lock(mutex_);
   Verdict verdict;
   for (auto& [id, state] : rules_) {
     const Rule& rule = state.rule;
-    if ((rule.count && state.acted == rule.count) || !matches(rule, queue, descriptor)) continue;
+    if (rule.count && state.acted == rule.count) continue;
+    if (!matches(rule, queue, descriptor, in_batch)) continue;
     const uint64_t match = state.matched++;
     if (match < rule.skip || (match - rule.skip) % rule.every != rule.every - 1) continue;
     state.acted++;

@@ -24,6 +24,7 @@ struct Rule {
   std::optional<unsigned> queue = {};
   std::optional<unsigned> opcode = {};
   std::optional<uint64_t> address = {};  // that it reads or writes
+  std::optional<bool> in_batch = {};
   // Which of them: after the first @skip every @every-th, @count times (0: for ever).
   uint64_t skip = 0;
   uint64_t every = 1;
@@ -59,7 +60,7 @@ class Injection {
   // Each with its id, and how often it has acted.
   Json list() const;
 
-  Verdict judge(unsigned queue, const Descriptor& descriptor);
+  Verdict judge(unsigned queue, const Descriptor& descriptor, bool in_batch = false);
 
  private:
   struct State {

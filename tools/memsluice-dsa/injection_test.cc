@@ -214,6 +214,20 @@ TEST(Injection, MatchesOperations) {
   EXPECT_FALSE(matches(R"({"do": "hold", "opcode": 0})", 0, move()));
 }
 
+TEST(Injection, TellsTheDescriptorsOfABatchFromOthers) {
+  for (const bool in_batch : {false, true}) {
+    Injection injection;
+    injection.add(rule(Json{{"do", "hold"}, {"in_batch", in_batch}, {"count", 0}}.dump().c_str()));
+    EXPECT_EQ(injection.judge(0, move(), false).holds, !in_batch);
+    EXPECT_EQ(injection.judge(0, move(), true).holds, in_batch);
+  }
+  Injection injection;
+  injection.add(rule(R"({"do": "hold", "count": 0})"));
+  EXPECT_TRUE(injection.judge(0, move(), false).holds);
+  EXPECT_TRUE(injection.judge(0, move(), true).holds);
+  EXPECT_EQ(to_json(rule(R"({"do": "hold", "in_batch": true})"))["in_batch"], true);
+}
+
 TEST(Injection, MatchesOnlyWhereEverythingDoes) {
   constexpr const char* kRule = R"({"do": "hold", "queue": 2, "opcode": 3, "address": 4096})";
   EXPECT_TRUE(matches(kRule, 2, move()));
