@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The module in a guest: each test of tests/vm/module, and what needs loading and unloading."""
 
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ IN_GUEST = "/tmp/module-test"  # from where it is shared, the debug kernel reads
 MODULE = "/opt/memsluice/modules/memsluice.ko"
 # On the debug kernel; elsewhere some minutes, after which pytest ends them.
 TEST_SECONDS, RELOAD_SECONDS = 2 * 3600, 3 * 3600
+# How long fuzz tests run, and from where they start.
+HANDED_ON = ("MEMSLUICE_FUZZ_SECONDS", "MEMSLUICE_FUZZ_SEED")
 SKIPPED = re.compile(r": Skipped\n(.*)")
 # More than twenty seconds each. They run on one kernel, on others only if --kernel asks for it.
 SLOW = {
@@ -66,7 +69,8 @@ NAMES = _names()
 
 def _run(module: Vm, name: str) -> None:
     command = [IN_GUEST, f"--gtest_filter={name}"]
-    result = module.run(command, check=False, timeout=TEST_SECONDS)
+    environment = {name: os.environ[name] for name in HANDED_ON if name in os.environ}
+    result = module.run(command, check=False, timeout=TEST_SECONDS, environment=environment)
     assert result.status == 0, result.stdout[-6000:] + result.stderr[-2000:]
     if skipped := SKIPPED.search(result.stdout):
         pytest.skip(skipped[1])
