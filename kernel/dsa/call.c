@@ -201,6 +201,9 @@ static struct memsluice_dsa_slot *wait_for_slot(struct memsluice_dsa_call *call,
 {
 	struct memsluice_dsa_slot *slot;
 
+	/* What would only be late is not begun. */
+	if (ktime_get_ns() >= call->deadline_ns)
+		return ERR_PTR(-ETIMEDOUT);
 	do {
 		slot = get_slot(queue);
 	} while (slot == ERR_PTR(-EAGAIN) && wait_for_room(call));

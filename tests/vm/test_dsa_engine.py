@@ -24,7 +24,7 @@ ENGINES_FILE = "/proc/memsluice/engines"
 PROGRAM = "/opt/memsluice/release/tests/vm/module/module-test"
 WHILE = "/tmp/copies-go-on"
 DEVICES, QUEUES = 2, 2
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 240
 # Of this machine, which may let a thread wait for long. Where a device is to be late, less.
 DEADLINE_US, SHORT_DEADLINE_US = 5_000_000, 20_000
 MEMMOVE, BATCH = 3, 1
