@@ -74,7 +74,6 @@ struct memsluice_copy_outcome memsluice_copy(const struct memsluice_copy_engine 
 
 		if (err && engine != &memsluice_copy_cpu && !copies[i].late) {
 			memsluice_copy_cpu.copy(&copies[i], 1);
-			outcome.declined += err == -EAGAIN;
 			outcome.fell_back += err != -EAGAIN && !copies[i].error;
 		}
 		outcome.failed += !!copies[i].error;

@@ -54,7 +54,6 @@ void memsluice_copy_engine_unregister(struct memsluice_copy_engine *engine);
 
 /* What the copies of one batch went through. */
 struct memsluice_copy_outcome {
-	unsigned int declined; /* folios that the engine left to the CPU */
 	unsigned int fell_back; /* folios that the engine failed and the CPU copied */
 	unsigned int failed; /* folios that could not be copied at all */
 };

@@ -130,6 +130,18 @@ static void end_batch(struct memsluice_dsa_call *call, struct memsluice_dsa_slot
 		count_success(slot->queue, bytes);
 }
 
+static u64 bytes_of(const struct memsluice_dsa_slot *slot)
+{
+	const struct memsluice_dsa_piece *pieces;
+	u64 bytes = 0;
+	u32 count;
+
+	pieces = memsluice_dsa_slot_pieces(slot, &count);
+	while (count--)
+		bytes += pieces[count].bytes;
+	return bytes;
+}
+
 /* The descriptor has ended. */
 static void end(struct memsluice_dsa_call *call, struct memsluice_dsa_slot *slot)
 {
@@ -138,12 +150,7 @@ static void end(struct memsluice_dsa_call *call, struct memsluice_dsa_slot *slot
 	dma_rmb(); /* what was copied, and the records of a batch, after the status */
 	list_del(&slot->link);
 	if (succeeded(status)) {
-		u64 bytes = slot->piece.bytes;
-		u32 i;
-
-		for (i = 0; slot->list && i < slot->list->count; i++)
-			bytes += slot->list->pieces[i].bytes;
-		count_success(slot->queue, bytes);
+		count_success(slot->queue, bytes_of(slot));
 	} else if (slot->list) {
 		end_batch(call, slot);
 	} else {
@@ -179,23 +186,6 @@ static bool wait_for_room(struct memsluice_dsa_call *call)
 	return true;
 }
 
-static struct memsluice_dsa_slot *get_slot(struct memsluice_dsa_queue *queue)
-{
-	struct idxd_desc *desc = idxd_alloc_desc(queue->wq, IDXD_OP_NONBLOCK);
-	struct memsluice_dsa_slot *slot;
-
-	if (IS_ERR(desc))
-		return ERR_CAST(desc);
-	slot = &queue->slots[desc->id];
-	slot->queue = queue;
-	slot->desc = desc;
-	slot->list = NULL;
-	slot->piece.bytes = 0;
-	desc->hw->flags = IDXD_OP_FLAG_CRAV | IDXD_OP_FLAG_RCR;
-	desc->hw->completion_addr = desc->compl_dma;
-	return slot;
-}
-
 static struct memsluice_dsa_slot *wait_for_slot(struct memsluice_dsa_call *call,
 						struct memsluice_dsa_queue *queue)
 {
@@ -205,7 +195,7 @@ static struct memsluice_dsa_slot *wait_for_slot(struct memsluice_dsa_call *call,
 	if (ktime_get_ns() >= call->deadline_ns)
 		return ERR_PTR(-ETIMEDOUT);
 	do {
-		slot = get_slot(queue);
+		slot = memsluice_dsa_slot_get(queue);
 	} while (slot == ERR_PTR(-EAGAIN) && wait_for_room(call));
 	return slot == ERR_PTR(-EAGAIN) ? ERR_PTR(-ETIMEDOUT) : slot;
 }
@@ -393,7 +383,7 @@ void memsluice_dsa_drained(struct memsluice_dsa_queue *queue, struct idxd_desc *
 static bool submit_drain(struct memsluice_dsa_call *call, struct memsluice_dsa_queue *queue,
 			 struct memsluice_dsa_slot **drain)
 {
-	struct memsluice_dsa_slot *slot = get_slot(queue);
+	struct memsluice_dsa_slot *slot = memsluice_dsa_slot_get(queue);
 
 	if (IS_ERR(slot))
 		return false;
@@ -486,17 +476,16 @@ static void keep(struct memsluice_dsa_call *call, const struct memsluice_dsa_pie
 static void give_to_queue(struct memsluice_dsa_call *call, struct memsluice_dsa_slot *slot)
 {
 	struct memsluice_dsa_queue *queue = slot->queue;
+	const struct memsluice_dsa_piece *pieces;
 	bool first;
-	u32 i;
+	u32 count;
 
-	if (slot->piece.bytes)
-		keep(call, &slot->piece);
-	for (i = 0; slot->list && i < slot->list->count; i++)
-		keep(call, &slot->list->pieces[i]);
-	__module_get(THIS_MODULE);
+	pieces = memsluice_dsa_slot_pieces(slot, &count);
+	while (count--)
+		keep(call, &pieces[count]);
+	list_del(&slot->link);
 	spin_lock(&queue->lock);
-	list_move_tail(&slot->link, &queue->late);
-	queue->counts.late++;
+	memsluice_dsa_keep_late(slot);
 	first = queue->state != MEMSLUICE_DSA_STUCK;
 	queue->state = MEMSLUICE_DSA_STUCK;
 	spin_unlock(&queue->lock);

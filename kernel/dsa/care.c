@@ -30,13 +30,21 @@ static void release_piece(const struct memsluice_dsa_piece *piece)
 
 static void release(struct memsluice_dsa_slot *slot)
 {
-	u32 i;
+	const struct memsluice_dsa_piece *pieces;
+	u32 count;
 
-	if (slot->piece.bytes)
-		release_piece(&slot->piece);
-	for (i = 0; slot->list && i < slot->list->count; i++)
-		release_piece(&slot->list->pieces[i]);
+	pieces = memsluice_dsa_slot_pieces(slot, &count);
+	while (count--)
+		release_piece(&pieces[count]);
 	module_put(THIS_MODULE);
+}
+
+void memsluice_dsa_keep_late(struct memsluice_dsa_slot *slot)
+{
+	lockdep_assert_held(&slot->queue->lock);
+	__module_get(THIS_MODULE);
+	list_add_tail(&slot->link, &slot->queue->late);
+	slot->queue->counts.late++;
 }
 
 static struct memsluice_dsa_slot *take_late(struct memsluice_dsa_queue *queue, bool only_ended)

@@ -15,6 +15,9 @@ void memsluice_dsa_rest(struct memsluice_dsa_queue *queue);
 /* The state of a queue has changed. Context: any. */
 void memsluice_dsa_care_soon(void);
 
+/* It is late: the queue has it, and the module stays, until it ends. With the queue's lock held. */
+void memsluice_dsa_keep_late(struct memsluice_dsa_slot *slot);
+
 /* Ends what has ended by now. Return: whether anything is late still. Context: process. */
 bool memsluice_dsa_release_ended(struct memsluice_dsa_queue *queue);
 

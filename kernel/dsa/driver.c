@@ -153,22 +153,16 @@ static int probe(struct idxd_dev *idxd_dev)
 /* Has everything that the queue got ended? */
 static bool is_drained(struct memsluice_dsa_queue *queue)
 {
-	struct idxd_desc *desc = idxd_alloc_desc(queue->wq, IDXD_OP_NONBLOCK);
-	struct memsluice_dsa_slot *slot;
+	struct memsluice_dsa_slot *slot = memsluice_dsa_slot_get(queue);
 	int waited_ms;
 
-	if (!IS_ERR(desc)) {
-		slot = &queue->slots[desc->id];
-		*slot = (struct memsluice_dsa_slot){ .queue = queue, .desc = desc };
-		desc->hw->opcode = DSA_OPCODE_DRAIN;
-		desc->hw->flags = IDXD_OP_FLAG_CRAV | IDXD_OP_FLAG_RCR;
-		desc->hw->completion_addr = desc->compl_dma;
-		if (idxd_submit_desc(queue->wq, desc)) {
-			idxd_free_desc(queue->wq, desc);
+	if (!IS_ERR(slot)) {
+		slot->desc->hw->opcode = DSA_OPCODE_DRAIN;
+		if (idxd_submit_desc(queue->wq, slot->desc)) {
+			memsluice_dsa_slot_free(slot);
 		} else {
-			__module_get(THIS_MODULE);
 			spin_lock(&queue->lock);
-			list_add_tail(&slot->link, &queue->late);
+			memsluice_dsa_keep_late(slot);
 			spin_unlock(&queue->lock);
 		}
 	}

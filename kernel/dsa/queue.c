@@ -179,6 +179,23 @@ void memsluice_dsa_list_put(struct memsluice_dsa_queue *queue, struct memsluice_
 	spin_unlock(&queue->lock);
 }
 
+struct memsluice_dsa_slot *memsluice_dsa_slot_get(struct memsluice_dsa_queue *queue)
+{
+	struct idxd_desc *desc = idxd_alloc_desc(queue->wq, IDXD_OP_NONBLOCK);
+	struct memsluice_dsa_slot *slot;
+
+	if (IS_ERR(desc))
+		return ERR_CAST(desc);
+	slot = &queue->slots[desc->id];
+	slot->queue = queue;
+	slot->desc = desc;
+	slot->list = NULL;
+	slot->piece.bytes = 0;
+	desc->hw->flags = IDXD_OP_FLAG_CRAV | IDXD_OP_FLAG_RCR;
+	desc->hw->completion_addr = desc->compl_dma;
+	return slot;
+}
+
 void memsluice_dsa_slot_free(struct memsluice_dsa_slot *slot)
 {
 	if (slot->list)

@@ -114,6 +114,20 @@ void memsluice_dsa_queue_free(struct memsluice_dsa_queue *queue);
 struct memsluice_dsa_list *memsluice_dsa_list_get(struct memsluice_dsa_queue *queue);
 void memsluice_dsa_list_put(struct memsluice_dsa_queue *queue, struct memsluice_dsa_list *list);
 
+/*
+ * A descriptor that asks for its record, with nothing else set. Return: -EAGAIN when all are in use,
+ * -EIO when the device has been halted.
+ */
+struct memsluice_dsa_slot *memsluice_dsa_slot_get(struct memsluice_dsa_queue *queue);
+
+/* What it copies. Return: the first piece. */
+static inline const struct memsluice_dsa_piece *
+memsluice_dsa_slot_pieces(const struct memsluice_dsa_slot *slot, u32 *count)
+{
+	*count = slot->list ? slot->list->count : !!slot->piece.bytes;
+	return slot->list ? slot->list->pieces : &slot->piece;
+}
+
 /* The descriptor has ended: it and its list may be used again. */
 void memsluice_dsa_slot_free(struct memsluice_dsa_slot *slot);
 
