@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """A guest whose pages are copied by emulated DSA, or by the CPU."""
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from testbed import machines
-from testbed.dsa import configuration
+from testbed.dsa import configure, load_driver
 from testbed.vm import Vm
 
 MACHINE = "dsa-four"
@@ -41,9 +40,9 @@ class Host:
 
     def __init__(self, vm: Vm) -> None:
         self.vm = vm
+        load_driver(vm)
         vm.run(
             f"""
-            insmod {MODULES}/memsluice_test_movdir64b.ko && modprobe idxd
             insmod {MODULES}/memsluice.ko
             echo {STALL_US} > /sys/kernel/memsluice/batch_stall_us
             insmod {MODULES}/memsluice_dsa.ko deadline_us={DEADLINE_US}
@@ -55,10 +54,7 @@ class Host:
         devices = min(queues, DEVICES)
         for device in range(self._configured):
             self.vm.run(f"accel-config disable-device dsa{device}")
-        each = ["memsluice"] * (queues // devices)
-        wanted = [configuration(device, each) for device in range(devices)]
-        self.vm.put(json.dumps(wanted).encode(), "/tmp/memsluice.conf")
-        self.vm.run("accel-config load-config -c /tmp/memsluice.conf -e")
+        configure(self.vm, *[["memsluice"] * (queues // devices)] * devices)
         self._configured = devices
 
     def copy_from(self, least_bytes: int) -> None:

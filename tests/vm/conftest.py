@@ -19,7 +19,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from testbed import kernels, machines, modules  # noqa: E402
+from testbed import dsa, kernels, machines, modules  # noqa: E402
 from testbed.errors import TestbedError  # noqa: E402
 from testbed.vm import Vm  # noqa: E402
 
@@ -145,7 +145,7 @@ def pytest_runtest_makereport(
 @pytest.fixture
 def idxd(vm: Vm) -> Iterator[Vm]:
     """With the driver of DSA loaded, and nothing configured."""
-    vm.run("insmod /opt/memsluice/modules/memsluice_test_movdir64b.ko && modprobe idxd")
+    dsa.load_driver(vm)
     yield vm
     if vm.alive:
         vm.run("rmmod idxd memsluice_test_movdir64b")

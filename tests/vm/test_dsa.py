@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """The emulated DSA under Linux' own driver, set up with accel-config as on real hardware."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from testbed.dsa import ENGINES, Device, configuration
+from testbed.dsa import ENGINES, Device, configure
 from testbed.vm import Vm
 
 pytestmark = [pytest.mark.machine("dsa"), pytest.mark.kernels("6.12", "backports")]
@@ -36,8 +35,7 @@ class Dsa:
 
 @pytest.fixture
 def dsa(idxd: Vm) -> Iterator[Dsa]:
-    idxd.put(json.dumps([configuration(0, ["dmaengine"])]).encode(), "/tmp/dsa.conf")
-    idxd.run("accel-config load-config -c /tmp/dsa.conf -e")
+    configure(idxd, ["dmaengine"])
     idxd.run(f"insmod {MODULES}/memsluice_test_dma.ko")
     device = idxd.dsa_of_guest(0)
     yield Dsa(idxd, device)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """memsluice_dsa: pages are copied by DSA, whatever the device does."""
 
-import json
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
-from testbed.dsa import ENGINES, Device, configuration
+from testbed.dsa import ENGINES, Device, configure
 from testbed.kernels import DEBIAN_KERNELS, DEFAULT
 from testbed.vm import Vm
 
@@ -93,6 +92,14 @@ class Engine:
     def release(self) -> None:
         self.hold("release")
 
+    def addresses(self, device: int) -> list[range]:
+        """The memory of the node that the guest's device sits at."""
+        block = int(self.vm.run("cat /sys/devices/system/memory/block_size_bytes").stdout, 16)
+        node = self.vm.run(f"cat /sys/bus/dsa/devices/dsa{device}/numa_node").stdout.strip()
+        names = self.vm.run(f"cd /sys/devices/system/node/node{node} && ls -d memory[0-9]*").stdout
+        numbers = [int(name.removeprefix("memory")) for name in names.split()]
+        return [range(number * block, (number + 1) * block) for number in numbers]
+
     def said(self, text: str) -> bool:
         return text in self.vm.run("dmesg").stdout
 
@@ -116,9 +123,7 @@ class Engine:
 
 
 def _configure(vm: Vm, drivers: Sequence[str] = ("memsluice",) * QUEUES) -> None:
-    devices = [configuration(device, drivers) for device in range(DEVICES)]
-    vm.put(json.dumps(devices).encode(), "/tmp/memsluice.conf")
-    vm.run("accel-config load-config -c /tmp/memsluice.conf -e")
+    configure(vm, *[drivers] * DEVICES)
 
 
 @pytest.fixture
@@ -162,6 +167,10 @@ def test_all_is_copied_by_the_devices_of_the_destination(engine: Engine) -> None
     traced.ask("trace", entries=0)
     assert {entry["opcode"] for entry in entries} >= {MEMMOVE, BATCH}
     assert {entry["status"] for entry in entries} == {SUCCESS}
+    memory = engine.addresses(0)
+    for entry in entries:
+        if entry["opcode"] == MEMMOVE:
+            assert any(entry["destination"] in block for block in memory), hex(entry["destination"])
     assert (engine.count("failed_folios"), engine.count("differing_folios")) == (0, 0)
     queues = engine.queues()
     bytes_by_device = [

@@ -6,21 +6,37 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import TestbedError
 from .host import ENDS_WITH_ITS_PARENT
 from .machines import Dsa
 from .paths import RELEASE
 
+if TYPE_CHECKING:
+    from .vm import Vm
+
 PROGRAM = RELEASE / "tools/memsluice-dsa/memsluice-dsa"
 START_SECONDS = 20
 ENGINES = 4  # of a device, if nothing else is said
+QUEUE_ENTRIES = 64
 ASK_SECONDS = 60
 
 
-def configuration(device: int, drivers: Sequence[str], size: int = 64) -> dict[str, Any]:
-    """What accel-config load-config takes for one device: a dedicated queue for each driver."""
+def load_driver(vm: "Vm") -> None:
+    """With the instruction that emulated CPUs lack."""
+    vm.run("insmod /opt/memsluice/modules/memsluice_test_movdir64b.ko && modprobe idxd")
+
+
+def configure(vm: "Vm", *drivers: Sequence[str]) -> None:
+    """Enables the guest's devices, each with a dedicated queue for each of its DRIVERS."""
+    devices = [_configuration(device, names) for device, names in enumerate(drivers)]
+    vm.put(json.dumps(devices).encode(), "/tmp/dsa.conf")
+    vm.run("accel-config load-config -c /tmp/dsa.conf -e")
+
+
+def _configuration(device: int, drivers: Sequence[str]) -> dict[str, Any]:
+    """What an administrator saves with accel-config save-config, and loads at boot."""
     return {
         "dev": f"dsa{device}",
         "groups": [
@@ -30,7 +46,7 @@ def configuration(device: int, drivers: Sequence[str], size: int = 64) -> dict[s
                     {
                         "dev": f"wq{device}.{queue}",
                         "mode": "dedicated",
-                        "size": size,
+                        "size": QUEUE_ENTRIES,
                         "group_id": 0,
                         "priority": 10,
                         "max_batch_size": 1024,
