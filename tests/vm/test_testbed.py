@@ -3,11 +3,14 @@
 
 import hashlib
 import os
+import re
 import signal
 import time
+import warnings
+from typing import Any
 
 import pytest
-from testbed import machines
+from testbed import machines, qemu
 from testbed.agent import CommandFailed, CommandTimeout
 from testbed.errors import TestbedError
 from testbed.vm import Vm, VmDied, connect
@@ -186,3 +189,41 @@ def test_a_panic_is_told_with_the_end_of_the_log() -> None:
         other.run("echo c > /proc/sysrq-trigger")
     assert any("Kernel panic" in report for report in other.kernel_reports())
     other.stop()
+
+
+def boots_that_die(monkeypatch: pytest.MonkeyPatch, last_words: str, dead: int) -> list[int]:
+    """The first DEAD boots end with LAST_WORDS on the console; the list grows with each boot."""
+    boots: list[int] = []
+    real = qemu.command_line
+
+    def command_line(description: machines.VmDescription, *others: Any) -> list[str]:
+        boots.append(len(boots))
+        if len(boots) > dead:
+            return real(description, *others)
+        return ["sh", "-c", 'echo "$0" > console.log', f"[    2.091810] {last_words}"]
+
+    monkeypatch.setattr(qemu, "command_line", command_line)
+    return boots
+
+
+def test_a_boot_that_dies_of_the_emulator_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    boots = boots_that_die(monkeypatch, "Oops: int3: 0000 [#1] SMP NOPTI", 1)
+    with pytest.warns(UserWarning, match="plain: QEMU ran old code"):
+        booted_again = Vm(machines.load("plain").only_vm())
+    assert booted_again.run("echo well").stdout == "well\n"
+    assert booted_again.kernel_reports() == []
+    booted_again.stop()
+    assert len(boots) == 2
+
+
+@pytest.mark.parametrize(
+    ("last_words", "tried"),
+    [("Oops: int3: 0000 [#1] SMP NOPTI", 3), ("BUG: unable to handle page fault", 1)],
+)
+def test_a_boot_is_not_tried_for_ever(
+    monkeypatch: pytest.MonkeyPatch, last_words: str, tried: int
+) -> None:
+    boots = boots_that_die(monkeypatch, last_words, 100)
+    with warnings.catch_warnings(record=True), pytest.raises(VmDied, match=re.escape(last_words)):
+        Vm(machines.load("plain").only_vm())
+    assert len(boots) == tried

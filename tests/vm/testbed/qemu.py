@@ -4,7 +4,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,6 +85,11 @@ def command_line(vm: VmDescription, kernel: Kernel, files: Files) -> list[str]:
         *_traffic(vm, files),
         *_dsa(vm),
     ]  # fmt: skip
+
+
+def uses_kvm(command: Sequence[str]) -> bool:
+    """Whether this command line runs the guest's code on the host's CPUs."""
+    return KVM[1] in command
 
 
 def _accelerator(vm: VmDescription, kernel: Kernel, files: Files) -> tuple[str, ...]:
