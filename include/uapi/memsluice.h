@@ -28,6 +28,7 @@
 #define MEMSLUICE_FEATURE_TIERING (1ULL << 4) /* promotion and demotion */
 #define MEMSLUICE_FEATURE_TENANT_EVENTS (1ULL << 5) /* a tenant goes as soon as its cgroup does */
 #define MEMSLUICE_FEATURE_MIGRATE_BATCH (1ULL << 6) /* pages move in batches of our own */
+#define MEMSLUICE_FEATURE_ENGINES (1ULL << 7) /* copy engines are told of, tested and drained */
 
 struct memsluice_version {
 	__u32 size;
@@ -183,6 +184,75 @@ struct memsluice_migrate {
 	__u64 status; /* 0, or pointer to a struct memsluice_request_status with its size set */
 };
 
+/*
+ * Copy engines, that which copies first at index 0. ENOENT: there are no more. Counts are since the
+ * engine came.
+ */
+#define MEMSLUICE_ENGINE_NAME_BYTES 16
+
+struct memsluice_engine_status {
+	__u32 size;
+	__u32 index; /* in; everything from here on is out */
+	char name[MEMSLUICE_ENGINE_NAME_BYTES]; /* NUL-terminated */
+	__s32 rank;
+	__u32 queues; /* none: its copies are the CPU's own */
+	__u64 calls; /* batches that it copied from; all these are 0 for an engine without queues */
+	__u64 bytes; /* of folios that it copied whole */
+	__u64 declined; /* batches that it left to the CPU */
+	__u64 failed_folios; /* that the CPU copied after the engine had failed */
+	__u64 late_folios; /* of these, that the engine may have written to later */
+	__u64 differing_folios; /* of these, found by comparing */
+};
+
+enum memsluice_queue_state {
+	MEMSLUICE_QUEUE_UP = 0,
+	MEMSLUICE_QUEUE_RESTING = 1, /* has failed; it is tested before it copies again */
+	MEMSLUICE_QUEUE_STUCK = 2, /* holds descriptors that are late */
+	MEMSLUICE_QUEUE_DRAINED = 3, /* by MEMSLUICE_ENGINE_DRAIN, until it passes a test */
+};
+
+/* ENOENT: no such engine, or it has no more queues. */
+struct memsluice_engine_queue {
+	__u32 size;
+	__u32 index; /* in */
+	char engine[MEMSLUICE_ENGINE_NAME_BYTES]; /* in; everything from here on is out */
+	char name[MEMSLUICE_ENGINE_NAME_BYTES]; /* as its driver has it: wq0.0 */
+	__s32 node; /* -1: none is known */
+	__u32 state; /* enum memsluice_queue_state */
+	__u32 depth; /* descriptors that it holds */
+	__u32 max_batch;
+	__u32 max_transfer_bytes;
+	__u32 reserved;
+	__u64 descriptors; /* that it was given, those of tests included */
+	__u64 batches; /* of these, with a list of more */
+	__u64 bytes; /* copied */
+	__u64 errors; /* descriptors that failed */
+	__u64 late; /* that had not ended at their deadline */
+	__u64 quarantined; /* of these, that still have not: what they may write to is kept unused */
+};
+
+enum memsluice_engine_action {
+	/*
+	 * Copies through the queue, and compares. It copies again if it did not before.
+	 * EIO: a copy failed; EBADMSG: what it copied differs; ETIMEDOUT: it did not end in time;
+	 * EBUSY: the queue holds descriptors that are late.
+	 */
+	MEMSLUICE_ENGINE_TEST = 0,
+	/*
+	 * The queue copies no more until it passes a test. EBUSY: it does not, but something has not
+	 * ended within two seconds.
+	 */
+	MEMSLUICE_ENGINE_DRAIN = 1,
+};
+
+/* Needs CAP_SYS_ADMIN. ENOENT: no such engine or queue. EOPNOTSUPP: the engine has no queues. */
+struct memsluice_engine_act {
+	__u32 size;
+	__u32 action; /* enum memsluice_engine_action */
+	char engine[MEMSLUICE_ENGINE_NAME_BYTES];
+	char queue[MEMSLUICE_ENGINE_NAME_BYTES];
+};
+
 #define MEMSLUICE_IOC_VERSION _IO(MEMSLUICE_IOC_TYPE, 0x00) /* memsluice_version */
 #define MEMSLUICE_IOC_TENANT_SET _IO(MEMSLUICE_IOC_TYPE, 0x10) /* memsluice_tenant_set */
 #define MEMSLUICE_IOC_TENANT_CLEAR _IO(MEMSLUICE_IOC_TYPE, 0x11) /* memsluice_tenant_clear */
@@ -191,5 +261,8 @@ struct memsluice_migrate {
 #define MEMSLUICE_IOC_MIGRATE _IO(MEMSLUICE_IOC_TYPE, 0x20) /* memsluice_migrate */
 #define MEMSLUICE_IOC_REQUEST_STATUS _IO(MEMSLUICE_IOC_TYPE, 0x21) /* memsluice_request_status */
 #define MEMSLUICE_IOC_REQUEST_CANCEL _IO(MEMSLUICE_IOC_TYPE, 0x22) /* no argument */
+#define MEMSLUICE_IOC_ENGINE_STATUS _IO(MEMSLUICE_IOC_TYPE, 0x30) /* memsluice_engine_status */
+#define MEMSLUICE_IOC_ENGINE_QUEUE _IO(MEMSLUICE_IOC_TYPE, 0x31) /* memsluice_engine_queue */
+#define MEMSLUICE_IOC_ENGINE_ACT _IO(MEMSLUICE_IOC_TYPE, 0x32) /* memsluice_engine_act */
 
 #endif
