@@ -30,6 +30,7 @@ static const struct {
 	{ MEMSLUICE_FEATURE_TIERING, "tiering" },
 	{ MEMSLUICE_FEATURE_TENANT_EVENTS, "tenant_events" },
 	{ MEMSLUICE_FEATURE_MIGRATE_BATCH, "migrate_batch" },
+	{ MEMSLUICE_FEATURE_ENGINES, "engines" },
 };
 
 static void log_features(void)

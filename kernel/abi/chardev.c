@@ -17,6 +17,7 @@
 #include "kernel/abi/abi.h"
 #include "kernel/compat/memory_tiers.h"
 #include "kernel/compat/symbols.h"
+#include "kernel/copy/engines.h"
 #include "kernel/migrate/requests.h"
 #include "kernel/tenant/tenant.h"
 
@@ -29,6 +30,9 @@ static_assert(sizeof(struct memsluice_tenant_list) == 24);
 static_assert(sizeof(struct memsluice_tenant_status) == 496);
 static_assert(sizeof(struct memsluice_request_status) == 184);
 static_assert(sizeof(struct memsluice_migrate) == 64);
+static_assert(sizeof(struct memsluice_engine_status) == 80);
+static_assert(sizeof(struct memsluice_engine_queue) == 112);
+static_assert(sizeof(struct memsluice_engine_act) == 40);
 
 /*
  * Reads an extensible structure. Whatever the caller's has beyond ours must be zero. Size is the
@@ -429,6 +433,31 @@ static long ioctl_migrate(void __user *user)
 	return ret;
 }
 
+static long ioctl_engine_status(void __user *user)
+{
+	struct memsluice_engine_status status;
+	int err = get_struct(status, user) ?: memsluice_copy_engine_status(&status);
+
+	return err ?: put_struct(status, user);
+}
+
+static long ioctl_engine_queue(void __user *user)
+{
+	struct memsluice_engine_queue queue;
+	int err = get_struct(queue, user) ?: memsluice_copy_engine_queue(&queue);
+
+	return err ?: put_struct(queue, user);
+}
+
+static long ioctl_engine_act(void __user *user)
+{
+	struct memsluice_engine_act act;
+
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	return get_struct(act, user) ?: memsluice_copy_engine_act(&act);
+}
+
 static long device_ioctl(struct file *file, unsigned int command, unsigned long argument)
 {
 	void __user *user = (void __user *)argument;
@@ -446,6 +475,12 @@ static long device_ioctl(struct file *file, unsigned int command, unsigned long 
 		return ioctl_tenant_status(user);
 	case MEMSLUICE_IOC_MIGRATE:
 		return ioctl_migrate(user);
+	case MEMSLUICE_IOC_ENGINE_STATUS:
+		return ioctl_engine_status(user);
+	case MEMSLUICE_IOC_ENGINE_QUEUE:
+		return ioctl_engine_queue(user);
+	case MEMSLUICE_IOC_ENGINE_ACT:
+		return ioctl_engine_act(user);
 	}
 	return -ENOTTY;
 }

@@ -81,6 +81,84 @@ struct memsluice_copy_outcome memsluice_copy(const struct memsluice_copy_engine 
 	return outcome;
 }
 
+static const struct memsluice_copy_engine *at(u32 index)
+{
+	const struct memsluice_copy_engine *engine;
+
+	lockdep_assert_held(&engines_lock);
+	list_for_each_entry(engine, &engines, link) {
+		if (!index--)
+			return engine;
+	}
+	return index ? NULL : &memsluice_copy_cpu;
+}
+
+static const struct memsluice_copy_engine *named(const char *name)
+{
+	const struct memsluice_copy_engine *engine;
+
+	lockdep_assert_held(&engines_lock);
+	list_for_each_entry(engine, &engines, link) {
+		if (!strcmp(engine->name, name))
+			return engine;
+	}
+	return strcmp(memsluice_copy_cpu.name, name) ? NULL : &memsluice_copy_cpu;
+}
+
+static bool is_name(const char *text)
+{
+	size_t length = strnlen(text, MEMSLUICE_ENGINE_NAME_BYTES);
+
+	return length && length < MEMSLUICE_ENGINE_NAME_BYTES;
+}
+
+int memsluice_copy_engine_status(struct memsluice_engine_status *status)
+{
+	const struct memsluice_copy_engine *engine;
+
+	*status = (struct memsluice_engine_status){ .size = status->size, .index = status->index };
+	down_read(&engines_lock);
+	engine = at(status->index);
+	if (engine) {
+		strscpy(status->name, engine->name);
+		status->rank = engine->rank;
+		if (engine->status)
+			engine->status(status);
+	}
+	up_read(&engines_lock);
+	return engine ? 0 : -ENOENT;
+}
+
+int memsluice_copy_engine_queue(struct memsluice_engine_queue *queue)
+{
+	const struct memsluice_copy_engine *engine;
+	int err = -ENOENT;
+
+	if (!is_name(queue->engine))
+		return -EINVAL;
+	down_read(&engines_lock);
+	engine = named(queue->engine);
+	if (engine && engine->queue && engine->queue(queue))
+		err = 0;
+	up_read(&engines_lock);
+	return err;
+}
+
+int memsluice_copy_engine_act(const struct memsluice_engine_act *act)
+{
+	const struct memsluice_copy_engine *engine;
+	int err = -ENOENT;
+
+	if (!is_name(act->engine) || !is_name(act->queue))
+		return -EINVAL;
+	down_read(&engines_lock);
+	engine = named(act->engine);
+	if (engine)
+		err = engine->act ? engine->act(act->action, act->queue) : -EOPNOTSUPP;
+	up_read(&engines_lock);
+	return err;
+}
+
 static void show(struct seq_file *file, const struct memsluice_copy_engine *engine)
 {
 	seq_printf(file, "engine %s rank %d\n", engine->name, engine->rank);

@@ -4,6 +4,8 @@
 
 #include <linux/list.h>
 
+#include "include/uapi/memsluice.h"
+
 struct folio;
 struct module;
 struct seq_file;
@@ -35,6 +37,15 @@ struct memsluice_copy_engine {
 	void (*copy)(struct memsluice_copy *copies, unsigned int count);
 	/* Lines about it for /proc/memsluice/engines; may be NULL. Context: process, may sleep. */
 	void (*show)(struct seq_file *file);
+	/*
+	 * For an engine with queues, all three of them. Context: process, may sleep.
+	 * Fills in how many queues it has, and its counts.
+	 */
+	void (*status)(struct memsluice_engine_status *status);
+	/* Fills in the queue that stands at its index. Return: false when there is none. */
+	bool (*queue)(struct memsluice_engine_queue *queue);
+	/* Return: what enum memsluice_engine_action says; -EINVAL when it is none. */
+	int (*act)(enum memsluice_engine_action action, const char *queue);
 	/* private: */
 	struct list_head link;
 };
@@ -77,6 +88,11 @@ void memsluice_copy_end(void);
  */
 struct memsluice_copy_outcome memsluice_copy(const struct memsluice_copy_engine *engine,
 					     struct memsluice_copy *copies, unsigned int count);
+
+/* The ioctls of these names, but for who may. Context: process, may sleep. Return: what they say. */
+int memsluice_copy_engine_status(struct memsluice_engine_status *status);
+int memsluice_copy_engine_queue(struct memsluice_engine_queue *queue);
+int memsluice_copy_engine_act(const struct memsluice_engine_act *act);
 
 /* Every engine with its rank, and what it says of itself. Context: process, may sleep. */
 void memsluice_copy_engines_show(struct seq_file *file);

@@ -9,6 +9,7 @@
 #include <linux/module.h>
 
 #include "kernel/dsa/care.h"
+#include "kernel/dsa/trace.h"
 
 /* Pieces of this size are worth a descriptor of their own. */
 #define ALONE_BYTES (32U << 10)
@@ -68,6 +69,7 @@ static void count_failure(struct memsluice_dsa_queue *queue, u8 status)
 	if (rests)
 		memsluice_dsa_rest(queue);
 	spin_unlock(&queue->lock);
+	trace_memsluice_dsa_failure(memsluice_dsa_name(queue), status);
 	pr_warn_ratelimited("%s: a copy failed: status 0x%02x, %s\n", memsluice_dsa_name(queue),
 			    status, memsluice_dsa_status_name(status));
 	if (rests)

@@ -3,19 +3,25 @@
 
 #include "kernel/dsa/care.h"
 
+#include <linux/delay.h>
 #include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/workqueue.h>
 
-#include "kernel/dsa/engine.h"
+#include "kernel/dsa/trial.h"
 
 #define PERIOD_MS 100
 #define REST_MS_MIN 1000U
 #define REST_MS_MAX 64000U
+/* How long what is late may take to end. */
+#define LATE_MS 2000
+#define LOOK_MS 10
 
 static void care(struct work_struct *work);
 static DECLARE_DELAYED_WORK(work, care);
+/* Tests come one after the other, or they would undo what each other has found. */
+static DEFINE_MUTEX(test_lock);
 
 /* What was copied there belongs to somebody who has it elsewhere by now. */
 static void release_piece(const struct memsluice_dsa_piece *piece)
@@ -64,7 +70,8 @@ static struct memsluice_dsa_slot *take_late(struct memsluice_dsa_queue *queue, b
 	return found;
 }
 
-bool memsluice_dsa_release_ended(struct memsluice_dsa_queue *queue)
+/* Return: whether anything is late still. */
+static bool release_ended(struct memsluice_dsa_queue *queue)
 {
 	struct memsluice_dsa_slot *slot;
 
@@ -73,6 +80,18 @@ bool memsluice_dsa_release_ended(struct memsluice_dsa_queue *queue)
 		memsluice_dsa_slot_free(slot);
 	}
 	return !list_empty(&queue->late);
+}
+
+bool memsluice_dsa_wait_for_late(struct memsluice_dsa_queue *queue)
+{
+	int waited_ms;
+
+	for (waited_ms = 0; release_ended(queue); waited_ms += LOOK_MS) {
+		if (waited_ms >= LATE_MS)
+			return false;
+		msleep(LOOK_MS);
+	}
+	return true;
 }
 
 void memsluice_dsa_release_all(struct memsluice_dsa_queue *queue)
@@ -97,50 +116,112 @@ void memsluice_dsa_care_soon(void)
 	queue_delayed_work(system_unbound_wq, &work, msecs_to_jiffies(PERIOD_MS));
 }
 
-static void test(struct memsluice_dsa_queue *queue)
+/* Return: 0, and it copies; a negative errno of memsluice_dsa_trial(). */
+static int test(struct memsluice_dsa_queue *queue)
 {
-	int err = memsluice_dsa_engine_test(queue);
+	bool copied = memsluice_dsa_is_up(queue);
+	int err = memsluice_dsa_trial(queue);
 
-	if (err == -ETIMEDOUT) /* stuck again */
-		return;
+	bool stuck;
+
+	lockdep_assert_held(&test_lock);
 	spin_lock(&queue->lock);
-	if (err)
+	stuck = queue->state == MEMSLUICE_DSA_STUCK;
+	if (!stuck && err) {
 		memsluice_dsa_rest(queue);
-	else
+	} else if (!stuck) {
 		queue->state = MEMSLUICE_DSA_UP;
+		queue->drained = false;
+	}
 	spin_unlock(&queue->lock);
+	if (stuck)
+		return err ?: -EBUSY;
 	if (err)
 		pr_err("%s: failed its test (%d): the next one is in %u ms\n",
 		       memsluice_dsa_name(queue), err, queue->rest_ms);
-	else
+	else if (!copied)
 		pr_info("%s: works again\n", memsluice_dsa_name(queue));
+	return err;
 }
 
 static void care_for(struct memsluice_dsa_queue *queue)
 {
-	if (queue->state == MEMSLUICE_DSA_STUCK && !memsluice_dsa_release_ended(queue)) {
+	if (queue->state == MEMSLUICE_DSA_STUCK && !release_ended(queue)) {
 		pr_info("%s: what was late has ended\n", memsluice_dsa_name(queue));
 		spin_lock(&queue->lock);
 		memsluice_dsa_rest(queue);
 		spin_unlock(&queue->lock);
 	}
-	if (queue->state == MEMSLUICE_DSA_RESTING && time_after_eq(jiffies, queue->test_at))
+	if (queue->state == MEMSLUICE_DSA_RESTING && !queue->drained &&
+	    time_after_eq(jiffies, queue->test_at))
 		test(queue);
+}
+
+static bool needs_care(const struct memsluice_dsa_queue *queue)
+{
+	return queue->state == MEMSLUICE_DSA_STUCK ||
+	       (queue->state == MEMSLUICE_DSA_RESTING && !queue->drained);
 }
 
 static void care(struct work_struct *unused)
 {
 	struct memsluice_dsa_queue *queue;
-	bool all_up = true;
+	bool again = false;
 
 	down_read(&memsluice_dsa_queues_lock);
+	mutex_lock(&test_lock);
 	list_for_each_entry(queue, &memsluice_dsa_queues, link) {
 		care_for(queue);
-		all_up &= queue->state == MEMSLUICE_DSA_UP;
+		again |= needs_care(queue);
 	}
+	mutex_unlock(&test_lock);
 	up_read(&memsluice_dsa_queues_lock);
-	if (!all_up)
+	if (again)
 		memsluice_dsa_care_soon();
+}
+
+static struct memsluice_dsa_queue *find(const char *name)
+{
+	struct memsluice_dsa_queue *queue;
+
+	lockdep_assert_held(&memsluice_dsa_queues_lock);
+	list_for_each_entry(queue, &memsluice_dsa_queues, link) {
+		if (!strcmp(memsluice_dsa_name(queue), name))
+			return queue;
+	}
+	return NULL;
+}
+
+int memsluice_dsa_test_queue(const char *name)
+{
+	struct memsluice_dsa_queue *queue;
+	int err = -ENOENT;
+
+	down_read(&memsluice_dsa_queues_lock);
+	mutex_lock(&test_lock);
+	queue = find(name);
+	if (queue)
+		err = queue->state == MEMSLUICE_DSA_STUCK ? -EBUSY : test(queue);
+	mutex_unlock(&test_lock);
+	up_read(&memsluice_dsa_queues_lock);
+	return err;
+}
+
+int memsluice_dsa_drain_queue(const char *name)
+{
+	struct memsluice_dsa_queue *queue;
+	int err = -ENOENT;
+
+	/* Those that copy through it have ended once this is held for writing. */
+	down_write(&memsluice_dsa_queues_lock);
+	queue = find(name);
+	if (queue)
+		queue->drained = true;
+	downgrade_write(&memsluice_dsa_queues_lock);
+	if (queue)
+		err = memsluice_dsa_wait_for_late(queue) ? 0 : -EBUSY;
+	up_read(&memsluice_dsa_queues_lock);
+	return err;
 }
 
 void memsluice_dsa_care_stop(void)

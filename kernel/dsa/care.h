@@ -18,11 +18,18 @@ void memsluice_dsa_care_soon(void);
 /* It is late: the queue has it, and the module stays, until it ends. With the queue's lock held. */
 void memsluice_dsa_keep_late(struct memsluice_dsa_slot *slot);
 
-/* Ends what has ended by now. Return: whether anything is late still. Context: process. */
-bool memsluice_dsa_release_ended(struct memsluice_dsa_queue *queue);
+/*
+ * Waits, for two seconds at most, until nothing is late any more, and ends what has ended. Return:
+ * whether that is so. Context: process; nobody copies through the queue.
+ */
+bool memsluice_dsa_wait_for_late(struct memsluice_dsa_queue *queue);
 
 /* The device has forgotten all descriptors, and idxd has freed them. */
 void memsluice_dsa_release_all(struct memsluice_dsa_queue *queue);
+
+/* MEMSLUICE_ENGINE_TEST and _DRAIN. Context: process, may sleep. Return: what they say. */
+int memsluice_dsa_test_queue(const char *name);
+int memsluice_dsa_drain_queue(const char *name);
 
 void memsluice_dsa_care_stop(void);
 

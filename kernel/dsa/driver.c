@@ -2,7 +2,6 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/crc32.h>
-#include <linux/delay.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -15,13 +14,11 @@
 #include "kernel/dsa/care.h"
 #include "kernel/dsa/engine.h"
 #include "kernel/dsa/queue.h"
+#include "kernel/dsa/trial.h"
 
 /* What an administrator sets as the driver of a queue, with accel-config. */
 #define DRIVER_NAME "memsluice"
 #define IDXD_BTF "/sys/kernel/btf/idxd"
-/* How long a queue that is to go may take to end what it has. */
-#define LEAVE_MS 2000
-#define LOOK_MS 10
 
 /* Knobs: docs/abi/sysfs-module-memsluice_dsa */
 #define MEMSLUICE_DSA_KNOB(name, variable, least, most)                                            \
@@ -39,8 +36,30 @@ MEMSLUICE_DSA_KNOB(deadline_us, memsluice_dsa_deadline_us, 100, 10000000);
 MODULE_PARM_DESC(deadline_us, "how long a call may take; then the CPU copies what is left");
 MEMSLUICE_DSA_KNOB(spin_us, memsluice_dsa_spin_us, 0, 10000);
 MODULE_PARM_DESC(spin_us, "waits that are expected to be longer than this are slept through");
-MEMSLUICE_DSA_KNOB(least_bytes, memsluice_dsa_least_bytes, 0, 1U << 30);
-MODULE_PARM_DESC(least_bytes, "lists of fewer bytes are left to the CPU");
+MEMSLUICE_DSA_KNOB(most_bytes, memsluice_dsa_most_bytes, 1U << 16, 1U << 30);
+MODULE_PARM_DESC(most_bytes, "what a queue copies at once, for all tenants");
+
+static int least_bytes_set(const char *text, const struct kernel_param *knob)
+{
+	if (!sysfs_streq(text, "auto"))
+		return param_set_uint_minmax(text, knob, 0, 1U << 30);
+	WRITE_ONCE(memsluice_dsa_least_bytes, MEMSLUICE_DSA_LEAST_AUTO);
+	return 0;
+}
+
+static int least_bytes_get(char *text, const struct kernel_param *knob)
+{
+	if (READ_ONCE(memsluice_dsa_least_bytes) == MEMSLUICE_DSA_LEAST_AUTO)
+		return sysfs_emit(text, "auto\n");
+	return param_get_uint(text, knob);
+}
+
+static const struct kernel_param_ops least_bytes_operations = {
+	.set = least_bytes_set,
+	.get = least_bytes_get,
+};
+module_param_cb(least_bytes, &least_bytes_operations, &memsluice_dsa_least_bytes, 0644);
+MODULE_PARM_DESC(least_bytes, "lists of fewer bytes are left to the CPU; auto: as measured");
 module_param_named(verify, memsluice_dsa_verify, bool, 0644);
 MODULE_PARM_DESC(verify, "let the CPU compare all that was copied");
 
@@ -134,7 +153,9 @@ static int probe(struct idxd_dev *idxd_dev)
 	queue->state = MEMSLUICE_DSA_RESTING;
 	queue->test_at = jiffies;
 	down_read(&memsluice_dsa_queues_lock);
-	err = memsluice_dsa_engine_test(queue);
+	err = memsluice_dsa_trial(queue);
+	if (!err && READ_ONCE(memsluice_dsa_least_bytes) == MEMSLUICE_DSA_LEAST_AUTO)
+		memsluice_dsa_measure(queue);
 	up_read(&memsluice_dsa_queues_lock);
 	if (err)
 		pr_err("%s: failed its test (%d): it does not copy until it passes one\n", name,
@@ -154,7 +175,6 @@ static int probe(struct idxd_dev *idxd_dev)
 static bool is_drained(struct memsluice_dsa_queue *queue)
 {
 	struct memsluice_dsa_slot *slot = memsluice_dsa_slot_get(queue);
-	int waited_ms;
 
 	if (!IS_ERR(slot)) {
 		slot->desc->hw->opcode = DSA_OPCODE_DRAIN;
@@ -166,12 +186,7 @@ static bool is_drained(struct memsluice_dsa_queue *queue)
 			spin_unlock(&queue->lock);
 		}
 	}
-	for (waited_ms = 0; memsluice_dsa_release_ended(queue); waited_ms += LOOK_MS) {
-		if (waited_ms >= LEAVE_MS)
-			return false;
-		msleep(LOOK_MS);
-	}
-	return true;
+	return memsluice_dsa_wait_for_late(queue);
 }
 
 /*

@@ -3,54 +3,98 @@
 
 #include "kernel/dsa/engine.h"
 
-#include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/random.h>
-#include <linux/seq_file.h>
 #include <linux/slab.h>
 
 #include "kernel/dsa/call.h"
+#include "kernel/dsa/care.h"
+#include "kernel/dsa/report.h"
+#include "kernel/dsa/trace.h"
+#include "kernel/dsa/trial.h"
+#include "kernel/tenant/tenant.h"
 
 /* Who comes when so many are copying already lets the CPU copy. */
 #define CALLS 8
 #define RANK 10
-#define TEST_FOLIOS 3
 
-unsigned int memsluice_dsa_least_bytes = 32768; /* DSA-2LM, section 3: where DSA begins to pay */
+unsigned int memsluice_dsa_least_bytes = MEMSLUICE_DSA_LEAST_AUTO;
+unsigned int memsluice_dsa_most_bytes = 8U << 20;
 bool memsluice_dsa_verify;
 
 static struct memsluice_dsa_call *calls;
+
+static DEFINE_SPINLOCK(lock); /* all below */
 static unsigned long calls_used;
+static struct memsluice_share calls_share;
+static struct memsluice_dsa_engine_counts counts = { .ns_per_mib = 100000 };
 
-static DEFINE_SPINLOCK(counts_lock);
-static struct {
-	u64 calls;
-	u64 bytes;
-	u64 declined_small; /* calls that were left to the CPU: too few bytes, */
-	u64 declined_busy; /* too many at once, or queues coming or going, */
-	u64 declined_no_queue; /* no queue that works */
-	u64 failed_folios;
-	u64 late_folios;
-	u64 differing_folios; /* found by verify */
-	u64 slept; /* calls that waited for an interrupt */
-	u64 ns_per_mib; /* of one queue, as learned from the last calls */
-} counts = { .ns_per_mib = 100000 };
-
-static struct memsluice_dsa_call *take_call(void)
+struct memsluice_dsa_engine_counts memsluice_dsa_engine_counts(void)
 {
-	int i;
+	struct memsluice_dsa_engine_counts now;
 
-	for (i = 0; i < CALLS; i++) {
-		if (!test_and_set_bit_lock(i, &calls_used))
-			return &calls[i];
-	}
-	return NULL;
+	spin_lock(&lock);
+	now = counts;
+	spin_unlock(&lock);
+	return now;
 }
 
-static void put_call(struct memsluice_dsa_call *call)
+static struct memsluice_dsa_call *take_call(u64 tenant)
 {
-	clear_bit_unlock(call - calls, &calls_used);
+	struct memsluice_dsa_call *call = NULL;
+
+	spin_lock(&lock);
+	if (memsluice_share_take(&calls_share, tenant, 1, CALLS, ktime_get_ns())) {
+		call = &calls[ffz(calls_used)];
+		__set_bit(call - calls, &calls_used);
+	}
+	spin_unlock(&lock);
+	return call;
+}
+
+static void put_call(struct memsluice_dsa_call *call, u64 tenant)
+{
+	spin_lock(&lock);
+	__clear_bit(call - calls, &calls_used);
+	memsluice_share_give(&calls_share, tenant, 1);
+	spin_unlock(&lock);
+}
+
+static bool take_share(struct memsluice_dsa_queue *queue, u64 tenant, u64 bytes)
+{
+	u64 most_bytes = READ_ONCE(memsluice_dsa_most_bytes);
+	bool taken;
+
+	spin_lock(&queue->lock);
+	taken = memsluice_share_take(&queue->share, tenant, bytes, most_bytes, ktime_get_ns());
+	spin_unlock(&queue->lock);
+	return taken;
+}
+
+/* Of the first @count queues. */
+static void give_shares(struct memsluice_dsa_call *call, unsigned int count, u64 tenant, u64 bytes)
+{
+	while (count--) {
+		struct memsluice_dsa_queue *queue = call->queues[count];
+
+		spin_lock(&queue->lock);
+		memsluice_share_give(&queue->share, tenant, bytes);
+		spin_unlock(&queue->lock);
+	}
+}
+
+/* @bytes: of each queue, for the plan balances them. */
+static bool take_shares(struct memsluice_dsa_call *call, u64 tenant, u64 bytes)
+{
+	unsigned int i;
+
+	for (i = 0; i < call->queue_count; i++) {
+		if (!take_share(call->queues[i], tenant, bytes)) {
+			give_shares(call, i, tenant, bytes);
+			return false;
+		}
+	}
+	return true;
 }
 
 /* @node: NUMA_NO_NODE for any. Return: how many there are. */
@@ -60,8 +104,7 @@ static unsigned int choose_of_node(struct memsluice_dsa_call *call, int node)
 
 	call->queue_count = 0;
 	list_for_each_entry(queue, &memsluice_dsa_queues, link) {
-		if (READ_ONCE(queue->state) == MEMSLUICE_DSA_UP &&
-		    (node == NUMA_NO_NODE || queue->node == node) &&
+		if (memsluice_dsa_is_up(queue) && (node == NUMA_NO_NODE || queue->node == node) &&
 		    call->queue_count < MEMSLUICE_PLAN_QUEUES_MAX)
 			call->queues[call->queue_count++] = queue;
 	}
@@ -99,7 +142,7 @@ static void count(const struct memsluice_dsa_call *call, u64 ns, unsigned int di
 {
 	u64 ns_per_mib;
 
-	spin_lock(&counts_lock);
+	spin_lock(&lock);
 	counts.calls++;
 	counts.bytes += call->result.bytes;
 	counts.failed_folios += call->result.failed;
@@ -111,7 +154,7 @@ static void count(const struct memsluice_dsa_call *call, u64 ns, unsigned int di
 		ns_per_mib = min(ns_per_mib, 2 * counts.ns_per_mib + 1);
 		counts.ns_per_mib = (7 * counts.ns_per_mib + ns_per_mib) / 8;
 	}
-	spin_unlock(&counts_lock);
+	spin_unlock(&lock);
 }
 
 static void decline(struct memsluice_copy *copies, unsigned int count, u64 *why)
@@ -120,9 +163,9 @@ static void decline(struct memsluice_copy *copies, unsigned int count, u64 *why)
 
 	for (i = 0; i < count; i++)
 		copies[i].error = -EAGAIN;
-	spin_lock(&counts_lock);
+	spin_lock(&lock);
 	(*why)++;
-	spin_unlock(&counts_lock);
+	spin_unlock(&lock);
 }
 
 static u64 bytes_of(const struct memsluice_copy *copies, unsigned int count)
@@ -146,141 +189,75 @@ static void run(struct memsluice_dsa_call *call, u64 bytes)
 	if (READ_ONCE(memsluice_dsa_verify))
 		differing = verify(call->copies, call->count);
 	count(call, ns, differing);
+	trace_memsluice_dsa_call(call, ns);
+}
+
+/* Return: NULL, or the count of the reason why the CPU is to copy. */
+static u64 *run_with_shares(struct memsluice_dsa_call *call, u64 tenant, u64 bytes)
+{
+	u64 part;
+
+	if (!choose(call))
+		return &counts.declined_no_queue;
+	part = DIV_ROUND_UP_ULL(bytes, call->queue_count);
+	if (!take_shares(call, tenant, part))
+		return &counts.declined_share;
+	run(call, bytes);
+	give_shares(call, call->queue_count, tenant, part);
+	return NULL;
+}
+
+static u64 *try(struct memsluice_copy *copies, unsigned int count, u64 bytes)
+{
+	/* Of those that move together all are of one tenant, or of one request. */
+	u64 tenant = memsluice_tenant_id_of(copies[0].source);
+	struct memsluice_dsa_call *call;
+	u64 *why;
+
+	/* The folios are unmapped: nobody may wait here for a queue that comes or goes. */
+	if (!down_read_trylock(&memsluice_dsa_queues_lock))
+		return &counts.declined_busy;
+	call = take_call(tenant);
+	if (!call) {
+		why = &counts.declined_share;
+	} else {
+		call->copies = copies;
+		call->count = count;
+		why = run_with_shares(call, tenant, bytes);
+		put_call(call, tenant);
+	}
+	up_read(&memsluice_dsa_queues_lock);
+	return why;
+}
+
+u64 memsluice_dsa_least_bytes_now(void)
+{
+	unsigned int least_bytes = READ_ONCE(memsluice_dsa_least_bytes);
+
+	return least_bytes == MEMSLUICE_DSA_LEAST_AUTO ?
+		       READ_ONCE(memsluice_dsa_measured_least_bytes) :
+		       least_bytes;
 }
 
 static void copy(struct memsluice_copy *copies, unsigned int count)
 {
 	u64 bytes = bytes_of(copies, count);
-	struct memsluice_dsa_call *call;
-	u64 *why = NULL;
+	u64 *why = bytes < memsluice_dsa_least_bytes_now() ? &counts.declined_small :
+							     try(copies, count, bytes);
 
-	if (bytes < READ_ONCE(memsluice_dsa_least_bytes)) {
-		decline(copies, count, &counts.declined_small);
-		return;
-	}
-	/* The folios are unmapped: nobody may wait here for a queue that comes or goes. */
-	if (!down_read_trylock(&memsluice_dsa_queues_lock)) {
-		decline(copies, count, &counts.declined_busy);
-		return;
-	}
-	call = take_call();
-	if (!call) {
-		why = &counts.declined_busy;
-		goto unlock;
-	}
-	call->copies = copies;
-	call->count = count;
-	if (choose(call))
-		run(call, bytes);
-	else
-		why = &counts.declined_no_queue;
-	put_call(call);
-unlock:
-	up_read(&memsluice_dsa_queues_lock);
 	if (why)
 		decline(copies, count, why);
 }
 
-static void fill(struct page *page)
+static int act(enum memsluice_engine_action action, const char *queue)
 {
-	void *bytes = kmap_local_page(page);
-
-	get_random_bytes(bytes, PAGE_SIZE);
-	kunmap_local(bytes);
-}
-
-static int run_test(struct memsluice_dsa_queue *queue, struct memsluice_copy *copies,
-		    unsigned int count)
-{
-	struct memsluice_dsa_call *call = kvzalloc(sizeof(*call), GFP_KERNEL);
-	int err = 0;
-
-	if (!call)
-		return -ENOMEM;
-	call->copies = copies;
-	call->count = count;
-	call->queue_count = 1;
-	call->queues[0] = queue;
-	memsluice_dsa_call_run(call);
-	if (call->result.late)
-		err = -ETIMEDOUT;
-	else if (call->result.failed)
-		err = -EIO;
-	else if (verify(copies, count))
-		err = -EBADMSG;
-	kvfree(call);
-	return err;
-}
-
-static struct folio *new_folio(int node, gfp_t flags)
-{
-	struct page *page = alloc_pages_node(node, GFP_KERNEL | flags, 0);
-
-	return page ? page_folio(page) : NULL;
-}
-
-int memsluice_dsa_engine_test(struct memsluice_dsa_queue *queue)
-{
-	struct memsluice_copy copies[TEST_FOLIOS] = {};
-	int i, err = -ENOMEM;
-
-	for (i = 0; i < TEST_FOLIOS; i++) {
-		copies[i].source = new_folio(queue->node, 0);
-		copies[i].destination = new_folio(queue->node, __GFP_ZERO);
-		if (!copies[i].source || !copies[i].destination)
-			goto free;
-		fill(folio_page(copies[i].source, 0));
+	switch (action) {
+	case MEMSLUICE_ENGINE_TEST:
+		return memsluice_dsa_test_queue(queue);
+	case MEMSLUICE_ENGINE_DRAIN:
+		return memsluice_dsa_drain_queue(queue);
 	}
-	err = run_test(queue, copies, 1);
-	if (!err)
-		err = run_test(queue, copies + 1, TEST_FOLIOS - 1);
-free:
-	for (i = 0; i < TEST_FOLIOS; i++) {
-		if (copies[i].source)
-			folio_put(copies[i].source);
-		if (copies[i].destination)
-			folio_put(copies[i].destination);
-	}
-	return err;
-}
-
-static void show_queue(struct seq_file *file, struct memsluice_dsa_queue *queue)
-{
-	static const char *const states[] = { "up", "resting", "stuck" };
-	struct memsluice_dsa_counts *now = &queue->counts;
-	int status;
-
-	spin_lock(&queue->lock);
-	seq_printf(
-		file,
-		"queue %s node %d %s depth %u max_batch %u max_transfer_bytes %u descriptors %llu batches %llu bytes %llu errors %llu late %llu quarantined %llu\n",
-		memsluice_dsa_name(queue), queue->node, states[queue->state], queue->slot_count,
-		queue->max_batch, queue->max_transfer_bytes, now->descriptors, now->batches,
-		now->bytes, now->errors, now->late, now->late - now->released);
-	for (status = 0; status < ARRAY_SIZE(now->by_status); status++) {
-		if (now->by_status[status])
-			seq_printf(file, "status %s 0x%02x %llu\n", memsluice_dsa_name(queue),
-				   status, now->by_status[status]);
-	}
-	spin_unlock(&queue->lock);
-}
-
-static void show(struct seq_file *file)
-{
-	struct memsluice_dsa_queue *queue;
-
-	spin_lock(&counts_lock);
-	seq_printf(
-		file,
-		"calls %llu\nbytes %llu\ndeclined_small %llu\ndeclined_busy %llu\ndeclined_no_queue %llu\nfailed_folios %llu\nlate_folios %llu\ndiffering_folios %llu\nslept %llu\nns_per_mib %llu\n",
-		counts.calls, counts.bytes, counts.declined_small, counts.declined_busy,
-		counts.declined_no_queue, counts.failed_folios, counts.late_folios,
-		counts.differing_folios, counts.slept, counts.ns_per_mib);
-	spin_unlock(&counts_lock);
-	down_read(&memsluice_dsa_queues_lock);
-	list_for_each_entry(queue, &memsluice_dsa_queues, link)
-		show_queue(file, queue);
-	up_read(&memsluice_dsa_queues_lock);
+	return -EINVAL;
 }
 
 static struct memsluice_copy_engine engine = {
@@ -288,7 +265,10 @@ static struct memsluice_copy_engine engine = {
 	.owner = THIS_MODULE,
 	.rank = RANK,
 	.copy = copy,
-	.show = show,
+	.show = memsluice_dsa_show,
+	.status = memsluice_dsa_status,
+	.queue = memsluice_dsa_queue_at,
+	.act = act,
 };
 
 int memsluice_dsa_engine_start(void)

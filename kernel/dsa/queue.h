@@ -7,6 +7,7 @@
 #include <linux/rwsem.h>
 #include <linux/spinlock.h>
 
+#include "kernel/copy/share.h"
 #include "kernel/dsa/idxd.h"
 
 struct completion;
@@ -77,6 +78,8 @@ struct memsluice_dsa_queue {
 	struct list_head lists;
 	struct list_head late;
 	enum memsluice_dsa_queue_state state;
+	bool drained; /* by somebody's wish it copies nothing, whatever its state */
+	struct memsluice_share share; /* of the bytes that it is copying */
 	unsigned int interrupts; /* that are to come */
 	unsigned int failures; /* in a row */
 	unsigned int rest_ms; /* the last one */
@@ -87,6 +90,12 @@ struct memsluice_dsa_queue {
 /* All queues. Held for reading by whoever copies, for as long as he does: they stay in place. */
 extern struct rw_semaphore memsluice_dsa_queues_lock;
 extern struct list_head memsluice_dsa_queues;
+
+/* May calls copy through it? */
+static inline bool memsluice_dsa_is_up(const struct memsluice_dsa_queue *queue)
+{
+	return READ_ONCE(queue->state) == MEMSLUICE_DSA_UP && !READ_ONCE(queue->drained);
+}
 
 static inline struct device *memsluice_dsa_device(struct memsluice_dsa_queue *queue)
 {

@@ -3,6 +3,7 @@
 
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/tracepoint.h>
 #include <linux/workqueue.h>
@@ -219,6 +220,25 @@ struct memsluice_tenant *memsluice_tenant_of(struct cgroup *cgroup)
 		tenant = memsluice_tenant_get(cgroup_id(cgroup));
 	return tenant;
 }
+
+u64 memsluice_tenant_id_of(struct folio *folio)
+{
+	struct memsluice_tenant *tenant = NULL;
+	struct mem_cgroup *memcg;
+	u64 id = 0;
+
+	rcu_read_lock();
+	memcg = folio_memcg(folio);
+	if (memcg)
+		tenant = memsluice_tenant_of(memcg->css.cgroup);
+	rcu_read_unlock();
+	if (tenant) {
+		id = tenant->cgroup_id;
+		memsluice_tenant_put(tenant);
+	}
+	return id;
+}
+EXPORT_SYMBOL_GPL(memsluice_tenant_id_of);
 
 struct memsluice_policy memsluice_tenant_policy(struct memsluice_tenant *tenant)
 {

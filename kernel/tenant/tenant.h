@@ -76,6 +76,12 @@ void memsluice_tenant_put(struct memsluice_tenant *tenant);
 /* The nearest tenant at or above a cgroup, with a reference, or NULL. Context: RCU read side. */
 struct memsluice_tenant *memsluice_tenant_of(struct cgroup *cgroup);
 
+/*
+ * The id of the nearest tenant at or above what a folio is charged to; 0: there is none. Context:
+ * nobody else can charge the folio to another, since it is locked, or isolated.
+ */
+u64 memsluice_tenant_id_of(struct folio *folio);
+
 struct memsluice_policy memsluice_tenant_policy(struct memsluice_tenant *tenant);
 
 /* Removes tenants whose cgroup has gone, where the kernel does not tell. Context: process. */

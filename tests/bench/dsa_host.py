@@ -45,7 +45,7 @@ class Host:
             f"""
             insmod {MODULES}/memsluice.ko
             echo {STALL_US} > /sys/kernel/memsluice/batch_stall_us
-            insmod {MODULES}/memsluice_dsa.ko deadline_us={DEADLINE_US}
+            insmod {MODULES}/memsluice_dsa.ko deadline_us={DEADLINE_US} least_bytes=0
             """
         )
         self._configured = 0

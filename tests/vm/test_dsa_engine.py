@@ -26,6 +26,8 @@ DEVICES, QUEUES = 2, 2
 PATIENCE_SECONDS = 240
 # Of this machine, which may let a thread wait for long. Where a device is to be late, less.
 DEADLINE_US, SHORT_DEADLINE_US = 5_000_000, 20_000
+# What is measured here differs from run to run; what is measured at all is not copied by tests.
+KNOBS_OF_TESTS = f"deadline_us={DEADLINE_US} least_bytes=32768"
 MEMMOVE, BATCH = 3, 1
 SUCCESS, BATCH_FAILED = 0x01, 0x05
 # What a descriptor can fail with; 0x80: it was a write.
@@ -104,17 +106,18 @@ class Engine:
         return text in self.vm.run("dmesg").stdout
 
     @contextmanager
-    def copying(self) -> Iterator[None]:
+    def copying(self, movers: int = 1) -> Iterator[None]:
         """Pages move to and fro, and threads write to them; afterwards every word is right."""
-        moving = self.vm.start(
-            f"touch {WHILE} && MEMSLUICE_COPIES_WHILE={WHILE} {PROGRAM} --gtest_filter='Copies.*'"
-        )
+        command = f"MEMSLUICE_COPIES_WHILE={WHILE} {PROGRAM} --gtest_filter='Copies.*'"
+        self.vm.run(f"touch {WHILE}")
+        moving = [self.vm.start(command) for _ in range(movers)]
         before = self.count("calls")
         self.wait_until(lambda: self.count("calls") > before)
         yield
         self.vm.run(f"rm {WHILE}")
-        result = moving.wait(PATIENCE_SECONDS)
-        assert result.status == 0, result.stdout
+        for mover in moving:
+            result = mover.wait(PATIENCE_SECONDS)
+            assert result.status == 0, result.stdout
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -131,7 +134,7 @@ def engine(idxd: Vm) -> Iterator[Engine]:
     idxd.run(
         f"""
         grep -qw ^memsluice /proc/modules || insmod {MODULES}/memsluice.ko
-        insmod {MODULES}/memsluice_dsa.ko deadline_us={DEADLINE_US}
+        insmod {MODULES}/memsluice_dsa.ko {KNOBS_OF_TESTS}
         """
     )
     _configure(idxd)
@@ -299,7 +302,7 @@ def test_queues_come_and_go_while_pages_are_copied(engine: Engine) -> None:
             engine.vm.run("accel-config disable-device dsa1")
             _configure(engine.vm)
         engine.vm.run("rmmod memsluice_dsa")
-        engine.vm.run(f"insmod {MODULES}/memsluice_dsa.ko deadline_us={DEADLINE_US}")
+        engine.vm.run(f"insmod {MODULES}/memsluice_dsa.ko {KNOBS_OF_TESTS}")
         engine.vm.run("accel-config disable-device dsa0 dsa1")
         _configure(engine.vm)
         engine.wait_until(lambda: engine.count("calls") > 0)
@@ -362,6 +365,62 @@ def test_small_lists_are_left_to_the_cpu(engine: Engine) -> None:
 
 
 @on_the_default_kernel
+def test_what_is_over_the_share_is_left_to_the_cpu(engine: Engine) -> None:
+    with engine.copying(movers=2):
+        engine.set("most_bytes", 1 << 16)
+        engine.wait_until(lambda: engine.count("declined_share") > 0)
+        calls = engine.count("calls")
+        engine.wait_until(lambda: engine.count("calls") > calls)
+    assert (engine.count("failed_folios"), engine.states()) == (0, {"up"})
+
+
+@on_the_default_kernel
+def test_where_dsa_begins_to_pay_is_measured(engine: Engine) -> None:
+    assert engine.count("least_bytes") == 32768
+    engine.vm.run("accel-config disable-device dsa0 dsa1")
+    engine.set("least_bytes", "auto")
+    _configure(engine.vm)
+    assert engine.vm.run(f"cat {KNOBS}/least_bytes").stdout == "auto\n"
+    assert engine.count("least_bytes") in [4096 << i for i in range(7)]
+    # Not only tested.
+    assert all(int(queue["descriptors"]) > 20 for queue in engine.queues().values())
+
+
+@on_the_default_kernel
+def test_calls_and_failures_are_traced(engine: Engine) -> None:
+    tracing = "/sys/kernel/tracing"
+    engine.vm.run(
+        f"""
+        mountpoint -q {tracing} || mount -t tracefs tracefs {tracing}
+        echo > {tracing}/trace
+        echo 1 | tee {tracing}/events/memsluice/memsluice_dsa_call/enable \
+          {tracing}/events/memsluice/memsluice_dsa_failure/enable
+        """
+    )
+    engine.inject(do="status", status=0x20, opcode=MEMMOVE)
+    with engine.copying():
+        engine.wait_until(lambda: engine.by_status(0x20) > 0)
+    traced = engine.vm.run(
+        f"echo 0 > {tracing}/events/memsluice/enable; cat {tracing}/trace", timeout=PATIENCE_SECONDS
+    ).stdout
+    assert re.search(r"memsluice_dsa_failure: queue=wq\d\.\d status=0x20", traced)
+    call = re.search(
+        r"memsluice_dsa_call: queues=2 folios=(\d+) bytes=(\d+) failed=0 late=0", traced
+    )
+    assert call and int(call[2]) >= int(call[1]) * 4096
+
+
+@on_the_default_kernel
+def test_verify_finds_what_was_not_copied(engine: Engine) -> None:
+    """A device that says it has copied what it has not."""
+    engine.set("verify", 1)
+    engine.inject(do="status", status=SUCCESS, opcode=MEMMOVE, completed_bytes=0)
+    with engine.copying():
+        engine.wait_until(lambda: engine.count("differing_folios") > 0)
+    assert engine.said("differed from what they were copied from")
+
+
+@on_the_default_kernel
 def test_knobs_refuse_what_is_out_of_bounds(idxd: Vm) -> None:
     idxd.run(
         f"""
@@ -370,6 +429,7 @@ def test_knobs_refuse_what_is_out_of_bounds(idxd: Vm) -> None:
         """
     )
     bounds = {"deadline_us": (100, 10000000), "spin_us": (0, 10000), "least_bytes": (0, 1 << 30)}
+    bounds["most_bytes"] = (1 << 16, 1 << 30)
     for knob, (least, most) in bounds.items():
         for good in (least, most):
             idxd.run(f"echo {good} > {KNOBS}/{knob}")

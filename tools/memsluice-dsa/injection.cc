@@ -60,7 +60,7 @@ Error bad_member(const char* key, std::string message) {
 Result<void> read_particulars(ObjectReader& reader, Rule& rule) {
   switch (rule.action) {
     case Rule::Action::kStatus:
-      rule.status = static_cast<uint8_t>(reader.require("status", reader.number("status", 2, 255)));
+      rule.status = static_cast<uint8_t>(reader.require("status", reader.number("status", 1, 255)));
       rule.completed_bytes = reader.number("completed_bytes", 0, UINT32_MAX).value_or(0);
       break;
     case Rule::Action::kDelay:

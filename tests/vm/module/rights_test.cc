@@ -94,6 +94,15 @@ TEST(Rights, PoliciesNeedACapability) {
             EPERM);
 }
 
+TEST(Rights, QueuesAreForRootOnly) {
+  EXPECT_EQ(in_child([] {
+              if (!become(kNobody)) return 100;
+              auto act = sized<memsluice_engine_act>();
+              return as_status(device_ioctl(MEMSLUICE_IOC_ENGINE_ACT, &act));
+            }),
+            EPERM);
+}
+
 TEST(Rights, KnobsAreForRootOnly) {
   EXPECT_EQ(in_child([] {
               if (!become(kNobody)) return 100;
