@@ -68,8 +68,16 @@ CASES: list[tuple[Callable[[Tree], list[str]], dict[str, str], dict[str, str]]] 
     ),
     (
         abi.tracepoints,
-        {abi.TRACE_CODE: TRACE_CODE, abi.TRACE_PAGE: "memsluice_a\tof what\n\t\tnode\n"},
-        {abi.TRACE_CODE: TRACE_CODE, abi.TRACE_PAGE: "memsluice_a\tof what\n"},
+        {
+            abi.TRACE_CODE: TRACE_CODE,
+            abi.DSA_TRACE_CODE: "",
+            abi.TRACE_PAGE: "memsluice_a\tof what\n\t\tnode\n",
+        },
+        {
+            abi.TRACE_CODE: TRACE_CODE,
+            abi.DSA_TRACE_CODE: "",
+            abi.TRACE_PAGE: "memsluice_a\tof what\n",
+        },
     ),
     (
         abi.release,

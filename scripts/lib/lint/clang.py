@@ -11,7 +11,7 @@ from .tree import CXX, NotApplicable, Tree
 
 JOBS = 2
 # TRACE_EVENT() has a layout of its own.
-UNFORMATTED = ("kernel/abi/trace.h",)
+UNFORMATTED = ("kernel/abi/trace.h", "kernel/dsa/trace.h")
 FORMAT_FINDING = re.compile(r"(.*?):(\d+):\d+: error: ")
 
 
