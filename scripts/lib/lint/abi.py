@@ -18,6 +18,7 @@ IOCTL_CODE = "include/uapi/memsluice.h"
 IOCTL_PAGE = "docs/abi/ioctl-memsluice"
 TRACE_CODE = "kernel/abi/trace.h"
 DSA_TRACE_CODE = "kernel/dsa/trace.h"
+TRACE_CODES = "kernel/*/trace.h"
 TRACE_PAGE = "docs/abi/tracepoints-memsluice"
 
 
@@ -73,7 +74,7 @@ def tracepoints(tree: Tree) -> list[str]:
     page = _read(tree, TRACE_PAGE)
     events = re.findall(r"TRACE_EVENT\((\w+),(.*?)^\);", code, re.M | re.S)
     entries = dict(re.findall(r"^(memsluice_\w+)\t(.*(?:\n\t.*)*)", page, re.M))
-    problems = _differences({name for name, _ in events}, set(entries), "kernel/*/trace.h", TRACE_PAGE)
+    problems = _differences({name for name, _ in events}, set(entries), TRACE_CODES, TRACE_PAGE)
     for name, body in events:
         for field in re.findall(r"(\w+)=%", body):
             if name in entries and not re.search(rf"\b{field}\b", entries[name]):
