@@ -6,6 +6,7 @@
 #include "kernel/abi/abi.h"
 #include "kernel/compat/memory_tiers.h"
 #include "kernel/compat/symbols.h"
+#include "kernel/copy/assist.h"
 #include "kernel/hotness/scan.h"
 #include "kernel/migrate/move.h"
 #include "kernel/migrate/requests.h"
@@ -102,6 +103,7 @@ stop_procfs:
 	memsluice_procfs_stop();
 stop_sysfs:
 	memsluice_sysfs_stop();
+	memsluice_assist_stop();
 stop_tier:
 	if (tiers())
 		memsluice_tier_stop();
@@ -122,6 +124,7 @@ static void __exit memsluice_stop(void)
 	memsluice_chardev_stop();
 	memsluice_procfs_stop();
 	memsluice_sysfs_stop();
+	memsluice_assist_stop();
 	if (tiers())
 		memsluice_tier_stop();
 	if (scans())

@@ -7,6 +7,7 @@
 #include "kernel/abi/abi.h"
 #include "kernel/compat/memory_tiers.h"
 #include "kernel/compat/symbols.h"
+#include "kernel/copy/assist.h"
 #include "kernel/copy/engines.h"
 #include "kernel/migrate/destinations.h"
 #include "kernel/migrate/requests.h"
@@ -216,6 +217,7 @@ static int migration_show(struct seq_file *file, void *unused)
 		   statistics->copy_ns, statistics->map_ns);
 	seq_printf(file, "fell_back_folios %llu\nuncopied_folios %llu\n",
 		   statistics->fell_back_folios, statistics->uncopied_folios);
+	memsluice_assist_show(file);
 	show_latencies(file, "stall_us", &statistics->stall);
 	show_latencies(file, "first_folio_us", &statistics->first);
 	for_each_node_state(nid, N_MEMORY) {

@@ -3,6 +3,7 @@
 #include <linux/sysfs.h>
 
 #include "kernel/abi/abi.h"
+#include "kernel/copy/assist.h"
 #include "kernel/hotness/scan.h"
 #include "kernel/migrate/batch.h"
 #include "kernel/migrate/destinations.h"
@@ -56,6 +57,18 @@ MEMSLUICE_KNOB(fast_free_low_percent, memsluice_fast_free_low_percent, 0,
 MEMSLUICE_KNOB(fast_free_high_percent, memsluice_fast_free_high_percent,
 	       memsluice_fast_free_low_percent, 50);
 
+static ssize_t assist_show(struct kobject *kobject, struct kobj_attribute *attribute, char *text)
+{
+	return memsluice_assist_get(text);
+}
+
+static ssize_t assist_store(struct kobject *kobject, struct kobj_attribute *attribute,
+			    const char *text, size_t length)
+{
+	return memsluice_assist_set(text) ?: length;
+}
+static struct kobj_attribute assist_attribute = __ATTR_RW(assist);
+
 static ssize_t release_show(struct kobject *kobject, struct kobj_attribute *attribute, char *text)
 {
 	return sysfs_emit(text, "%s\n", MEMSLUICE_RELEASE);
@@ -72,6 +85,7 @@ static struct attribute *attributes[] = {
 	&tier_period_ms_attribute.attr,
 	&fast_free_low_percent_attribute.attr,
 	&fast_free_high_percent_attribute.attr,
+	&assist_attribute.attr,
 	NULL,
 };
 

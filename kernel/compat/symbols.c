@@ -164,15 +164,20 @@ unsigned long memsluice_data_address(const char *name)
 	return static_call(memsluice_lookup_name)(name);
 }
 
-bool memsluice_symbol_bound(const char *name)
+void *memsluice_symbol_address(const char *name)
 {
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(memsluice_symbols); i++) {
 		if (!strcmp(memsluice_symbols[i].name, name))
-			return usable(&memsluice_symbols[i]);
+			return usable(&memsluice_symbols[i]) ? memsluice_symbols[i].address : NULL;
 	}
-	return false;
+	return NULL;
+}
+
+bool memsluice_symbol_bound(const char *name)
+{
+	return memsluice_symbol_address(name);
 }
 
 const struct memsluice_symbol *memsluice_symbol_table(unsigned int *count)

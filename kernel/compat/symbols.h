@@ -171,6 +171,9 @@ u64 memsluice_symbols_features(u64 wanted);
 /* The address of a variable that is not exported; 0: this kernel does not have it. */
 unsigned long memsluice_data_address(const char *name);
 
+/* The address of a function of the table, for ftrace; NULL: it is not bound. */
+void *memsluice_symbol_address(const char *name);
+
 /* True when one function is bound. */
 bool memsluice_symbol_bound(const char *name);
 

@@ -50,11 +50,21 @@ void memsluice_copy_engine_unregister(struct memsluice_copy_engine *engine)
 }
 EXPORT_SYMBOL_GPL(memsluice_copy_engine_unregister);
 
+static const struct memsluice_copy_engine *first(void)
+{
+	return list_first_entry_or_null(&engines, struct memsluice_copy_engine, link) ?:
+		       &memsluice_copy_cpu;
+}
+
 const struct memsluice_copy_engine *memsluice_copy_begin(void)
 {
 	down_read(&engines_lock);
-	return list_first_entry_or_null(&engines, struct memsluice_copy_engine, link) ?:
-		       &memsluice_copy_cpu;
+	return first();
+}
+
+const struct memsluice_copy_engine *memsluice_copy_try_begin(void)
+{
+	return down_read_trylock(&engines_lock) ? first() : NULL;
 }
 
 void memsluice_copy_end(void)
@@ -74,6 +84,7 @@ struct memsluice_copy_outcome memsluice_copy(const struct memsluice_copy_engine 
 
 		if (err && engine != &memsluice_copy_cpu && !copies[i].late) {
 			memsluice_copy_cpu.copy(&copies[i], 1);
+			outcome.declined += err == -EAGAIN;
 			outcome.fell_back += err != -EAGAIN && !copies[i].error;
 		}
 		outcome.failed += !!copies[i].error;

@@ -65,6 +65,7 @@ void memsluice_copy_engine_unregister(struct memsluice_copy_engine *engine);
 
 /* What the copies of one batch went through. */
 struct memsluice_copy_outcome {
+	unsigned int declined; /* folios that the engine left to the CPU */
 	unsigned int fell_back; /* folios that the engine failed and the CPU copied */
 	unsigned int failed; /* folios that could not be copied at all */
 };
@@ -74,6 +75,8 @@ struct memsluice_copy_outcome {
  * calls; taken before anything is unmapped, since it may wait for an engine that leaves.
  */
 const struct memsluice_copy_engine *memsluice_copy_begin(void);
+/* The same for who must not wait; NULL: an engine comes or goes. */
+const struct memsluice_copy_engine *memsluice_copy_try_begin(void);
 void memsluice_copy_end(void);
 
 /**

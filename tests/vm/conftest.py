@@ -19,7 +19,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from testbed import dsa, kernels, machines, modules  # noqa: E402
+from testbed import dsa, dsa_engine, kernels, machines, modules  # noqa: E402
 from testbed.errors import TestbedError  # noqa: E402
 from testbed.vm import Vm  # noqa: E402
 
@@ -149,3 +149,25 @@ def idxd(vm: Vm) -> Iterator[Vm]:
     yield vm
     if vm.alive:
         vm.run("rmmod idxd memsluice_test_movdir64b")
+
+
+@pytest.fixture
+def engine(idxd: Vm) -> Iterator[dsa_engine.Engine]:
+    """That of memsluice_dsa: two devices, two queues each."""
+    idxd.run(
+        f"""
+        grep -qw ^memsluice /proc/modules || insmod {dsa_engine.MODULES}/memsluice.ko
+        insmod {dsa_engine.MODULES}/memsluice_dsa.ko {dsa_engine.KNOBS_OF_TESTS}
+        """
+    )
+    dsa_engine.configure_all(idxd)
+    engine = dsa_engine.Engine(
+        idxd, [idxd.dsa_of_guest(device) for device in range(dsa_engine.DEVICES)]
+    )
+    yield engine
+    if idxd.alive:
+        engine.forget()
+        engine.release()
+        # What is late still, if a test has failed, is reset with its device.
+        idxd.run(f"rm -f {dsa_engine.WHILE}; accel-config disable-device dsa0 dsa1 || true")
+        idxd.run("rmmod memsluice_dsa")

@@ -2,13 +2,21 @@
 """memsluice_dsa: pages are copied by DSA, whatever the device does."""
 
 import re
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 
 import pytest
-from testbed.dsa import ENGINES, Device, configure
+from testbed.dsa_engine import (
+    DEADLINE_US,
+    DEVICES,
+    KNOBS,
+    KNOBS_OF_TESTS,
+    MODULES,
+    PATIENCE_SECONDS,
+    PROGRAM,
+    QUEUES,
+    SHORT_DEADLINE_US,
+    Engine,
+    configure_all,
+)
 from testbed.kernels import DEBIAN_KERNELS, DEFAULT
 from testbed.vm import Vm
 
@@ -17,17 +25,6 @@ pytestmark = pytest.mark.machine("dsa")
 on_every_kernel = pytest.mark.kernels(*DEBIAN_KERNELS)
 on_the_default_kernel = pytest.mark.kernels(DEFAULT)
 
-MODULES = "/opt/memsluice/modules"
-KNOBS = "/sys/module/memsluice_dsa/parameters"
-ENGINES_FILE = "/proc/memsluice/engines"
-PROGRAM = "/opt/memsluice/release/tests/vm/module/module-test"
-WHILE = "/tmp/copies-go-on"
-DEVICES, QUEUES = 2, 2
-PATIENCE_SECONDS = 240
-# Of this machine, which may let a thread wait for long. Where a device is to be late, less.
-DEADLINE_US, SHORT_DEADLINE_US = 5_000_000, 20_000
-# What is measured here differs from run to run; what is measured at all is not copied by tests.
-KNOBS_OF_TESTS = f"deadline_us={DEADLINE_US} least_bytes=32768"
 MEMMOVE, BATCH = 3, 1
 SUCCESS, BATCH_FAILED = 0x01, 0x05
 # What a descriptor can fail with; 0x80: it was a write.
@@ -36,116 +33,6 @@ STATUSES = [
     *(0x22, 0x83),
 ]
 NO_RECORD = 0x1B
-LINE = re.compile(r"(\S+) (\S+) ?(.*)")
-
-
-@dataclass
-class Engine:
-    """The engine in a guest whose two devices have two queues each."""
-
-    vm: Vm
-    devices: list[Device]
-
-    def text(self) -> str:
-        return self.vm.run(f"cat {ENGINES_FILE}").stdout
-
-    def count(self, name: str) -> int:
-        found = re.search(rf"^{name} (\d+)$", self.text(), re.MULTILINE)
-        assert found, name
-        return int(found[1])
-
-    def queues(self) -> dict[str, dict[str, str]]:
-        """By name: `state`, and what else its line says."""
-        queues = {}
-        for line in self.text().splitlines():
-            words = line.split()
-            if words[0] == "queue":
-                numbers = words[2:4] + words[5:]
-                pairs = zip(numbers[::2], numbers[1::2], strict=True)
-                queues[words[1]] = {"state": words[4], **dict(pairs)}
-        return queues
-
-    def states(self) -> set[str]:
-        return {queue["state"] for queue in self.queues().values()}
-
-    def by_status(self, status: int) -> int:
-        found = re.findall(rf"^status \S+ 0x{status & 0x7F:02x} (\d+)$", self.text(), re.MULTILINE)
-        return sum(map(int, found))
-
-    def quarantined(self) -> int:
-        return sum(int(queue["quarantined"]) for queue in self.queues().values())
-
-    def set(self, knob: str, value: int | str) -> None:
-        self.vm.run(f"echo {value} > {KNOBS}/{knob}")
-
-    def inject(self, **rule: object) -> None:
-        for device in self.devices:
-            device.ask("inject", **rule)
-
-    def forget(self) -> None:
-        for device in self.devices:
-            device.ask("forget")
-
-    def hold(self, method: str = "hold") -> None:
-        for device in self.devices:
-            for engine in range(ENGINES):
-                device.ask(method, engine=engine)
-
-    def release(self) -> None:
-        self.hold("release")
-
-    def addresses(self, device: int) -> list[range]:
-        """The memory of the node that the guest's device sits at."""
-        block = int(self.vm.run("cat /sys/devices/system/memory/block_size_bytes").stdout, 16)
-        node = self.vm.run(f"cat /sys/bus/dsa/devices/dsa{device}/numa_node").stdout.strip()
-        names = self.vm.run(f"cd /sys/devices/system/node/node{node} && ls -d memory[0-9]*").stdout
-        numbers = [int(name.removeprefix("memory")) for name in names.split()]
-        return [range(number * block, (number + 1) * block) for number in numbers]
-
-    def said(self, text: str) -> bool:
-        return text in self.vm.run("dmesg").stdout
-
-    @contextmanager
-    def copying(self, movers: int = 1) -> Iterator[None]:
-        """Pages move to and fro, and threads write to them; afterwards every word is right."""
-        command = f"MEMSLUICE_COPIES_WHILE={WHILE} {PROGRAM} --gtest_filter='Copies.*'"
-        self.vm.run(f"touch {WHILE}")
-        moving = [self.vm.start(command) for _ in range(movers)]
-        before = self.count("calls")
-        self.wait_until(lambda: self.count("calls") > before)
-        yield
-        self.vm.run(f"rm {WHILE}")
-        for mover in moving:
-            result = mover.wait(PATIENCE_SECONDS)
-            assert result.status == 0, result.stdout
-
-    def wait_until(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not condition():
-            assert time.monotonic() < deadline, self.text()
-
-
-def _configure(vm: Vm, drivers: Sequence[str] = ("memsluice",) * QUEUES) -> None:
-    configure(vm, *[drivers] * DEVICES)
-
-
-@pytest.fixture
-def engine(idxd: Vm) -> Iterator[Engine]:
-    idxd.run(
-        f"""
-        grep -qw ^memsluice /proc/modules || insmod {MODULES}/memsluice.ko
-        insmod {MODULES}/memsluice_dsa.ko {KNOBS_OF_TESTS}
-        """
-    )
-    _configure(idxd)
-    engine = Engine(idxd, [idxd.dsa_of_guest(device) for device in range(DEVICES)])
-    yield engine
-    if idxd.alive:
-        engine.forget()
-        engine.release()
-        # What is late still, if a test has failed, is reset with its device.
-        idxd.run(f"rm -f {WHILE}; accel-config disable-device dsa0 dsa1 || true")
-        idxd.run("rmmod memsluice_dsa")
 
 
 @on_every_kernel
@@ -274,7 +161,7 @@ def test_a_device_that_is_stuck_for_ever_is_reset_when_its_queue_is_disabled(
         assert engine.queues() == {}
         engine.release()
         engine.set("deadline_us", DEADLINE_US)
-        _configure(engine.vm)
+        configure_all(engine.vm)
         calls = engine.count("calls")
         engine.wait_until(lambda: engine.count("calls") > calls)
     assert engine.states() == {"up"}
@@ -300,11 +187,11 @@ def test_queues_come_and_go_while_pages_are_copied(engine: Engine) -> None:
         for _ in range(2):
             engine.vm.run("accel-config disable-device dsa0")
             engine.vm.run("accel-config disable-device dsa1")
-            _configure(engine.vm)
+            configure_all(engine.vm)
         engine.vm.run("rmmod memsluice_dsa")
         engine.vm.run(f"insmod {MODULES}/memsluice_dsa.ko {KNOBS_OF_TESTS}")
         engine.vm.run("accel-config disable-device dsa0 dsa1")
-        _configure(engine.vm)
+        configure_all(engine.vm)
         engine.wait_until(lambda: engine.count("calls") > 0)
     assert engine.states() == {"up"}
 
@@ -326,7 +213,7 @@ def test_a_reset_that_nobody_announces_costs_one_deadline(engine: Engine) -> Non
         engine.set("deadline_us", DEADLINE_US)
         engine.vm.run("accel-config disable-device dsa0", check=False, timeout=PATIENCE_SECONDS)
         engine.vm.run("accel-config disable-device dsa1")
-        _configure(engine.vm)
+        configure_all(engine.vm)
         engine.wait_until(lambda: engine.states() == {"up"})
     assert set(engine.queues()) == {"wq0.0", "wq0.1", "wq1.0", "wq1.1"}
 
@@ -334,7 +221,7 @@ def test_a_reset_that_nobody_announces_costs_one_deadline(engine: Engine) -> Non
 @on_the_default_kernel
 def test_another_user_of_the_device_gets_his_turns(engine: Engine) -> None:
     engine.vm.run("accel-config disable-device dsa0 dsa1")
-    _configure(engine.vm, ["memsluice", "dmaengine"])
+    configure_all(engine.vm, ["memsluice", "dmaengine"])
     engine.vm.run(f"insmod {MODULES}/memsluice_test_dma.ko")
     with engine.copying():
         for _ in range(5):
@@ -379,7 +266,7 @@ def test_where_dsa_begins_to_pay_is_measured(engine: Engine) -> None:
     assert engine.count("least_bytes") == 32768
     engine.vm.run("accel-config disable-device dsa0 dsa1")
     engine.set("least_bytes", "auto")
-    _configure(engine.vm)
+    configure_all(engine.vm)
     assert engine.vm.run(f"cat {KNOBS}/least_bytes").stdout == "auto\n"
     assert engine.count("least_bytes") in [4096 << i for i in range(7)]
     # Not only tested.
