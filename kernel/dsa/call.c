@@ -57,6 +57,23 @@ static void fail_list(struct memsluice_dsa_call *call, const struct memsluice_ds
 		fail(call, &list->pieces[i], err);
 }
 
+/* The device has not got it, and will not. */
+static void give_up(struct memsluice_dsa_call *call, struct memsluice_dsa_queue *queue,
+		    const struct memsluice_dsa_piece *piece, int err)
+{
+	memsluice_dsa_unmap(queue, piece);
+	fail(call, piece, err);
+}
+
+static void give_up_list(struct memsluice_dsa_call *call, struct memsluice_dsa_queue *queue,
+			 const struct memsluice_dsa_list *list, int err)
+{
+	u32 i;
+
+	for (i = 0; i < list->count; i++)
+		give_up(call, queue, &list->pieces[i], err);
+}
+
 /* A queue that fails again and again rests, each time for longer. */
 static void count_failure(struct memsluice_dsa_queue *queue, u8 status)
 {
@@ -132,6 +149,16 @@ static void end_batch(struct memsluice_dsa_call *call, struct memsluice_dsa_slot
 		count_success(slot->queue, bytes);
 }
 
+static void unmap(const struct memsluice_dsa_slot *slot)
+{
+	const struct memsluice_dsa_piece *pieces;
+	u32 count;
+
+	pieces = memsluice_dsa_slot_pieces(slot, &count);
+	while (count--)
+		memsluice_dsa_unmap(slot->queue, &pieces[count]);
+}
+
 static u64 bytes_of(const struct memsluice_dsa_slot *slot)
 {
 	const struct memsluice_dsa_piece *pieces;
@@ -150,6 +177,7 @@ static void end(struct memsluice_dsa_call *call, struct memsluice_dsa_slot *slot
 	u8 status = slot->desc->completion->status;
 
 	dma_rmb(); /* what was copied, and the records of a batch, after the status */
+	unmap(slot);
 	list_del(&slot->link);
 	if (succeeded(status)) {
 		count_success(slot->queue, bytes_of(slot));
@@ -202,16 +230,6 @@ static struct memsluice_dsa_slot *wait_for_slot(struct memsluice_dsa_call *call,
 	return slot == ERR_PTR(-EAGAIN) ? ERR_PTR(-ETIMEDOUT) : slot;
 }
 
-static u64 source_of(struct memsluice_dsa_call *call, const struct memsluice_dsa_piece *piece)
-{
-	return PFN_PHYS(folio_pfn(call->copies[piece->folio].source)) + piece->offset_bytes;
-}
-
-static u64 destination_of(const struct memsluice_dsa_piece *piece)
-{
-	return PFN_PHYS(folio_pfn(piece->destination)) + piece->offset_bytes;
-}
-
 static int submit(struct memsluice_dsa_call *call, struct memsluice_dsa_slot *slot)
 {
 	struct memsluice_dsa_queue *queue = slot->queue;
@@ -235,23 +253,23 @@ static void submit_move(struct memsluice_dsa_call *call, struct memsluice_dsa_qu
 	int err;
 
 	if (IS_ERR(slot)) {
-		fail(call, piece, PTR_ERR(slot));
+		give_up(call, queue, piece, PTR_ERR(slot));
 		return;
 	}
 	slot->piece = *piece;
 	hw = slot->desc->hw;
 	hw->opcode = DSA_OPCODE_MEMMOVE;
-	hw->src_addr = source_of(call, piece);
-	hw->dst_addr = destination_of(piece);
+	hw->src_addr = piece->source_dma;
+	hw->dst_addr = piece->destination_dma;
 	hw->xfer_size = piece->bytes;
 	err = submit(call, slot);
 	if (err) {
-		fail(call, piece, err);
+		give_up(call, queue, piece, err);
 		memsluice_dsa_slot_free(slot);
 	}
 }
 
-static void fill_list(struct memsluice_dsa_call *call, struct memsluice_dsa_list *list)
+static void fill_list(struct memsluice_dsa_list *list)
 {
 	u32 i;
 
@@ -260,8 +278,8 @@ static void fill_list(struct memsluice_dsa_call *call, struct memsluice_dsa_list
 			.opcode = DSA_OPCODE_MEMMOVE,
 			.flags = IDXD_OP_FLAG_CRAV,
 			.completion_addr = list->records_dma + i * sizeof(*list->records),
-			.src_addr = source_of(call, &list->pieces[i]),
-			.dst_addr = destination_of(&list->pieces[i]),
+			.src_addr = list->pieces[i].source_dma,
+			.dst_addr = list->pieces[i].destination_dma,
 			.xfer_size = list->pieces[i].bytes,
 		};
 		list->records[i].status = 0;
@@ -276,11 +294,11 @@ static void submit_batch(struct memsluice_dsa_call *call, struct memsluice_dsa_q
 	int err;
 
 	if (IS_ERR(slot)) {
-		fail_list(call, list, PTR_ERR(slot));
+		give_up_list(call, queue, list, PTR_ERR(slot));
 		memsluice_dsa_list_put(queue, list);
 		return;
 	}
-	fill_list(call, list);
+	fill_list(list);
 	slot->list = list;
 	hw = slot->desc->hw;
 	hw->opcode = DSA_OPCODE_BATCH;
@@ -288,39 +306,51 @@ static void submit_batch(struct memsluice_dsa_call *call, struct memsluice_dsa_q
 	hw->desc_count = list->count;
 	err = submit(call, slot);
 	if (err) {
-		fail_list(call, list, err);
+		give_up_list(call, queue, list, err);
 		memsluice_dsa_slot_free(slot);
 	}
 }
 
-static struct memsluice_dsa_piece piece_of(struct memsluice_dsa_call *call,
-					   const struct memsluice_plan_piece *planned)
+/* Return: false, and its folio has failed. */
+static bool begin_piece(struct memsluice_dsa_call *call, unsigned int queue,
+			const struct memsluice_plan_piece *planned,
+			struct memsluice_dsa_piece *piece)
 {
-	return (struct memsluice_dsa_piece){
-		.destination = call->copies[planned->folio].destination,
+	const struct memsluice_copy *copy = &call->copies[planned->folio];
+	int err;
+
+	*piece = (struct memsluice_dsa_piece){
+		.destination = copy->destination,
 		.folio = planned->folio,
 		.offset_bytes = planned->offset_bytes,
 		.bytes = planned->bytes,
 	};
+	err = memsluice_dsa_map(call->queues[queue], copy->source, piece);
+	if (err)
+		fail(call, piece, err);
+	return !err;
 }
 
 static void alone(void *context, unsigned int queue, const struct memsluice_plan_piece *planned)
 {
 	struct memsluice_dsa_call *call = context;
-	struct memsluice_dsa_piece piece = piece_of(call, planned);
+	struct memsluice_dsa_piece piece;
 
-	submit_move(call, call->queues[queue], &piece);
+	if (begin_piece(call, queue, planned, &piece))
+		submit_move(call, call->queues[queue], &piece);
 }
 
 static void grouped(void *context, unsigned int queue, const struct memsluice_plan_piece *planned)
 {
 	struct memsluice_dsa_call *call = context;
-	struct memsluice_dsa_piece piece = piece_of(call, planned);
 	struct memsluice_dsa_list **list = &call->open[queue];
+	struct memsluice_dsa_piece piece;
 
+	if (!begin_piece(call, queue, planned, &piece))
+		return;
 	while (!*list && !(*list = memsluice_dsa_list_get(call->queues[queue]))) {
 		if (!wait_for_room(call)) {
-			fail(call, &piece, -ETIMEDOUT);
+			give_up(call, call->queues[queue], &piece, -ETIMEDOUT);
 			return;
 		}
 	}

@@ -24,10 +24,12 @@ static DECLARE_DELAYED_WORK(work, care);
 static DEFINE_MUTEX(test_lock);
 
 /* What was copied there belongs to somebody who has it elsewhere by now. */
-static void release_piece(const struct memsluice_dsa_piece *piece)
+static void release_piece(struct memsluice_dsa_queue *queue,
+			  const struct memsluice_dsa_piece *piece)
 {
 	u32 offset_bytes;
 
+	memsluice_dsa_unmap(queue, piece);
 	for (offset_bytes = 0; offset_bytes < piece->bytes; offset_bytes += PAGE_SIZE)
 		clear_highpage(folio_page(piece->destination,
 					  (piece->offset_bytes + offset_bytes) / PAGE_SIZE));
@@ -41,7 +43,7 @@ static void release(struct memsluice_dsa_slot *slot)
 
 	pieces = memsluice_dsa_slot_pieces(slot, &count);
 	while (count--)
-		release_piece(&pieces[count]);
+		release_piece(slot->queue, &pieces[count]);
 	module_put(THIS_MODULE);
 }
 

@@ -58,8 +58,8 @@ const char *memsluice_dsa_status_name(u8 status)
 }
 
 /*
- * Descriptors hold physical addresses. They may only where the device needs no others: no IOMMU
- * translates, memory is not encrypted, nothing is bounced. One mapping shows that.
+ * Descriptors hold physical addresses where the device needs no others: no IOMMU translates, memory
+ * is not encrypted, nothing is bounced. One mapping shows that.
  */
 static bool takes_physical_addresses(struct device *device, int node)
 {
@@ -139,12 +139,10 @@ struct memsluice_dsa_queue *memsluice_dsa_queue_new(struct idxd_wq *wq)
 	err = new_lists(queue);
 	if (err)
 		goto free;
-	err = -EOPNOTSUPP;
-	if (!takes_physical_addresses(memsluice_dsa_device(queue), queue->node)) {
-		pr_err("%s: the IOMMU translates this device's addresses, or memory is encrypted; boot with iommu.passthrough=1 (docs/dsa.md)\n",
-		       memsluice_dsa_name(queue));
-		goto free;
-	}
+	queue->maps = !takes_physical_addresses(memsluice_dsa_device(queue), queue->node);
+	if (queue->maps)
+		pr_info("%s: addresses are translated between this device and memory, so every copy is mapped; without that (iommu.passthrough=1) it is faster\n",
+			memsluice_dsa_name(queue));
 	err = -EINVAL;
 	if (!queue->max_transfer_bytes) {
 		pr_err("%s: transfers of less than a page; set its max_transfer_size\n",
@@ -156,6 +154,39 @@ struct memsluice_dsa_queue *memsluice_dsa_queue_new(struct idxd_wq *wq)
 free:
 	memsluice_dsa_queue_free(queue);
 	return ERR_PTR(err);
+}
+
+int memsluice_dsa_map(struct memsluice_dsa_queue *queue, struct folio *source,
+		      struct memsluice_dsa_piece *piece)
+{
+	struct device *device = memsluice_dsa_device(queue);
+
+	if (!queue->maps) {
+		piece->source_dma = PFN_PHYS(folio_pfn(source)) + piece->offset_bytes;
+		piece->destination_dma =
+			PFN_PHYS(folio_pfn(piece->destination)) + piece->offset_bytes;
+		return 0;
+	}
+	piece->source_dma = dma_map_page(device, folio_page(source, 0), piece->offset_bytes,
+					 piece->bytes, DMA_TO_DEVICE);
+	if (dma_mapping_error(device, piece->source_dma))
+		return -ENOMEM;
+	piece->destination_dma = dma_map_page(device, folio_page(piece->destination, 0),
+					      piece->offset_bytes, piece->bytes, DMA_FROM_DEVICE);
+	if (!dma_mapping_error(device, piece->destination_dma))
+		return 0;
+	dma_unmap_page(device, piece->source_dma, piece->bytes, DMA_TO_DEVICE);
+	return -ENOMEM;
+}
+
+void memsluice_dsa_unmap(struct memsluice_dsa_queue *queue, const struct memsluice_dsa_piece *piece)
+{
+	struct device *device = memsluice_dsa_device(queue);
+
+	if (!queue->maps)
+		return;
+	dma_unmap_page(device, piece->source_dma, piece->bytes, DMA_TO_DEVICE);
+	dma_unmap_page(device, piece->destination_dma, piece->bytes, DMA_FROM_DEVICE);
 }
 
 struct memsluice_dsa_list *memsluice_dsa_list_get(struct memsluice_dsa_queue *queue)

@@ -26,6 +26,8 @@ enum memsluice_dsa_queue_state {
 /* What one MEMMOVE copies. */
 struct memsluice_dsa_piece {
 	struct folio *destination;
+	dma_addr_t source_dma; /* where the device finds it */
+	dma_addr_t destination_dma;
 	u32 folio; /* its number in the call */
 	u32 offset_bytes;
 	u32 bytes;
@@ -67,6 +69,7 @@ struct memsluice_dsa_queue {
 	struct list_head link;
 	struct idxd_wq *wq;
 	int node;
+	bool maps; /* the device's addresses are not physical ones */
 	u32 max_transfer_bytes;
 	u32 max_batch;
 	unsigned int slot_count;
@@ -111,13 +114,28 @@ static inline const char *memsluice_dsa_name(struct memsluice_dsa_queue *queue)
  * memsluice_dsa_queue_new() - what is needed to copy through a queue that idxd has enabled
  * @wq: stays idxd's
  *
- * Return: the queue, not in the list yet; an ERR_PTR: -EOPNOTSUPP when addresses are translated
- * between the device and memory.
+ * Return: the queue, not in the list yet; an ERR_PTR: -EINVAL when it transfers less than a page.
  */
 struct memsluice_dsa_queue *memsluice_dsa_queue_new(struct idxd_wq *wq);
 
 /* Nobody copies through it any more, and nothing is late. */
 void memsluice_dsa_queue_free(struct memsluice_dsa_queue *queue);
+
+/**
+ * memsluice_dsa_map() - find out which addresses the device has to use
+ * @queue: of the device
+ * @source: what @piece copies from
+ * @piece: without its addresses, which are set
+ *
+ * Context: any that DMA mappings allow; allocates no memory with reclaim.
+ * Return: 0; -ENOMEM when it cannot be mapped.
+ */
+int memsluice_dsa_map(struct memsluice_dsa_queue *queue, struct folio *source,
+		      struct memsluice_dsa_piece *piece);
+
+/* The device neither reads nor writes it any more; the CPU may look at the destination only now. */
+void memsluice_dsa_unmap(struct memsluice_dsa_queue *queue,
+			 const struct memsluice_dsa_piece *piece);
 
 /* NULL: all are in use. */
 struct memsluice_dsa_list *memsluice_dsa_list_get(struct memsluice_dsa_queue *queue);

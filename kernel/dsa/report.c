@@ -32,10 +32,11 @@ static void show_queue(struct seq_file *file, struct memsluice_dsa_queue *queue)
 	spin_lock(&queue->lock);
 	seq_printf(
 		file,
-		"queue %s node %d %s depth %u max_batch %u max_transfer_bytes %u descriptors %llu batches %llu bytes %llu errors %llu late %llu quarantined %llu\n",
+		"queue %s node %d %s depth %u max_batch %u max_transfer_bytes %u descriptors %llu batches %llu bytes %llu errors %llu late %llu quarantined %llu addresses %s\n",
 		memsluice_dsa_name(queue), queue->node, state_names[state_of(queue)],
 		queue->slot_count, queue->max_batch, queue->max_transfer_bytes, now->descriptors,
-		now->batches, now->bytes, now->errors, now->late, now->late - now->released);
+		now->batches, now->bytes, now->errors, now->late, now->late - now->released,
+		queue->maps ? "mapped" : "physical");
 	for (status = 0; status < ARRAY_SIZE(now->by_status); status++) {
 		if (now->by_status[status])
 			seq_printf(file, "status %s 0x%02x %llu\n", memsluice_dsa_name(queue),

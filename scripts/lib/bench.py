@@ -32,7 +32,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     options = arguments()
-    build(ROOT / "build/bench.log")
+    build(ROOT / "build/bench.log", also=["memsluice-dsa"])
     try:
         figures = BENCHMARKS[options.name](
             options.rounds, lambda what: print(what, file=sys.stderr, flush=True)

@@ -3,6 +3,7 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -12,12 +13,13 @@ TARGETS = (
 )  # fmt: skip
 
 
-def build(log: Path) -> None:
+def build(log: Path, also: Sequence[str] = ()) -> None:
+    """ALSO: more targets."""
     log.parent.mkdir(exist_ok=True)
     with log.open("w") as output:
         for command in (
             ["cmake", "--preset", "release"],
-            ["cmake", "--build", "--preset", "release", "--target", *TARGETS],
+            ["cmake", "--build", "--preset", "release", "--target", *TARGETS, *also],
             ["scripts/testbed", "build-module"],
         ):
             if subprocess.run(command, cwd=ROOT, stdout=output, stderr=output).returncode:

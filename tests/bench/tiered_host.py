@@ -2,19 +2,23 @@
 """A VM with a fast and a slow node, on which memsluice, the kernel or nobody tiers memory."""
 
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from testbed import machines
+from testbed import dsa, machines
 from testbed.agent import Command
 from testbed.errors import TestbedError
 from testbed.traffic import NodeTraffic, Traffic
 from testbed.vm import Vm
 
-MACHINE = "tiering"
+MACHINE, MACHINE_WITH_DSA = "tiering", "tiering-dsa"
+MODULES = "/opt/memsluice/modules"
+# Of the emulation, which may let a thread wait for long; and what is copied by DSA at all.
+DSA_KNOBS = "deadline_us=10000000 least_bytes=32768"
 TENANT = "/load"
 CGROUP = f"/sys/fs/cgroup{TENANT}"
 FAST, SLOW = 0, 1
@@ -46,12 +50,13 @@ class Sample:
 class TieredHost:
     """Booted, with nothing that tiers, until told otherwise."""
 
-    def __init__(self) -> None:
-        description = machines.load(MACHINE).vms[0]
+    def __init__(self, machine: str = MACHINE) -> None:
+        description = machines.load(machine).vms[0]
         self._latency_ns = [node.latency_ns * LATENCY_SCALE for node in description.nodes]
         self.vm = Vm(description)
         self.traffic = Traffic(self.vm)
         self._daemon: Command | None = None
+        self._has_dsa = False
         self.vm.run(f"mkdir -p /etc/memsluice /run/memsluice {CGROUP}")
         self.vm.put(CONFIGURATION.encode(), "/etc/memsluice/memsluiced.toml")
         self.nobody()
@@ -86,9 +91,22 @@ class TieredHost:
     def memsluice(self) -> None:
         """Module and daemon, which know nothing yet of any load."""
         self.nobody()
-        self.vm.run("insmod /opt/memsluice/modules/memsluice.ko")
-        self._daemon = self.vm.start("exec memsluiced")
-        self._until(lambda: self.tenant() is not None, "memsluiced has not set its tenant")
+        self.vm.run(f"insmod {MODULES}/memsluice.ko")
+        self._start_daemon()
+
+    def memsluice_with_dsa(self) -> None:
+        """The same, and pages are copied by the devices."""
+        self.nobody()
+        self.vm.run(f"insmod {MODULES}/memsluice.ko")
+        dsa.load_driver(self.vm)
+        self.vm.run(f"insmod {MODULES}/memsluice_dsa.ko {DSA_KNOBS}")
+        self._has_dsa = True
+        dsa.configure(self.vm, *[["memsluice"] for _ in self.vm.dsa])
+        self._start_daemon()
+
+    def copied_by_dsa_bytes(self) -> int:
+        found = re.search(r"^bytes (\d+)$", self.vm.run("cat /proc/memsluice/engines").stdout, re.M)
+        return int(found[1]) if found else 0
 
     def tenant(self) -> dict[str, Any] | None:
         """What the daemon knows of the tenant; None as long as it knows none."""
@@ -128,11 +146,20 @@ class TieredHost:
             f"echo {demotion} > /sys/kernel/mm/numa/demotion_enabled"
         )
 
+    def _start_daemon(self) -> None:
+        self._daemon = self.vm.start("exec memsluiced")
+        self._until(lambda: self.tenant() is not None, "memsluiced has not set its tenant")
+
     def _stop_memsluice(self) -> None:
         if self._daemon:
             self._daemon.kill(15)
             self._daemon.wait(60)
             self._daemon = None
+        if self._has_dsa:
+            names = " ".join(f"dsa{number}" for number in range(len(self.vm.dsa)))
+            self.vm.run(f"accel-config disable-device {names} && rmmod memsluice_dsa")
+            dsa.unload_driver(self.vm)
+            self._has_dsa = False
         # The module goes on without its daemon: to be without tiering, it has to go as well.
         self.vm.run("! grep -qw ^memsluice /proc/modules || rmmod memsluice")
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The benchmark `tiering`: nobody, the kernel and memsluice tier the memory of two loads."""
+"""The benchmark `tiering`: nobody, the kernel and memsluice tier the memory of two loads; memsluice
+with pages that the CPU copies, and with pages that DSA copies.
+"""
 
 from collections.abc import Callable
 
 from . import redis, shift
 from .measure import Figures
-from .tiered_host import Sample, TieredHost
+from .tiered_host import MACHINE_WITH_DSA, Sample, TieredHost
 
 REDIS_SECONDS = 60
 SHIFT_SECONDS = 4 * shift.SHIFT_SECONDS
@@ -16,6 +18,7 @@ WHO: dict[str, Who] = {
     "none": TieredHost.nobody,
     "kernel": TieredHost.kernel,
     "ours": TieredHost.memsluice,
+    "ours_dsa": TieredHost.memsluice_with_dsa,
 }
 
 
@@ -36,6 +39,7 @@ def _redis(host: TieredHost, who: str, figures: Figures) -> None:
     figures.add(share, run.fast_share_percent(), "%")
     figures.add_series(share, _course(run.samples))
     figures.add(f"tiering.redis.requests_per_s.{who}.emulated", run.requests_per_s(), "1/s")
+    _count_dsa(host, "redis", who, figures)
 
 
 def _shift(host: TieredHost, who: str, figures: Figures) -> None:
@@ -47,13 +51,20 @@ def _shift(host: TieredHost, who: str, figures: Figures) -> None:
     figures.add(share, run.fast_share_percent(), "%")
     figures.add_series(share, _course(run.samples))
     figures.add(f"tiering.shift.accesses_per_s.{who}.emulated", run.accesses_per_s, "1/s")
+    _count_dsa(host, "shift", who, figures)
+
+
+def _count_dsa(host: TieredHost, load: str, who: str, figures: Figures) -> None:
+    if who == "ours_dsa":
+        copied_mib = host.copied_by_dsa_bytes() / (1 << 20)
+        figures.add(f"tiering.{load}.copied_by_dsa_mib.emulated", copied_mib, "MiB")
 
 
 def run(rounds: int, say: Callable[[str], None]) -> Figures:
-    """Every round measures all three one after the other, beginning with another one each time."""
+    """Every round measures all of them in turn, beginning with another one each time."""
     figures = Figures()
     names = list(WHO)
-    with TieredHost() as host:
+    with TieredHost(MACHINE_WITH_DSA) as host:
         say(f"redis: {redis.describe()}; emulated: {host.latencies}")
         for number in range(rounds):
             first = number % len(names)

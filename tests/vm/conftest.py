@@ -148,7 +148,7 @@ def idxd(vm: Vm) -> Iterator[Vm]:
     dsa.load_driver(vm)
     yield vm
     if vm.alive:
-        vm.run("rmmod idxd memsluice_test_movdir64b")
+        dsa.unload_driver(vm)
 
 
 @pytest.fixture

@@ -124,7 +124,8 @@ def test_a_halted_device_works_again_after_a_reset(idxd: Vm) -> None:
     device = idxd.dsa_of_guest(0)
     function = idxd.run(f"dirname $(readlink -f {DEVICES}/dsa0)").stdout.strip()
     device.ask("halt", reset="flr")
-    assert device.ask("status")["state"] == "halted"
+    # Newer kernels reset it themselves, and may have by now.
+    assert device.ask("status")["state"] in ("halted", "disabled")
     # A driver that meets a halted device does not survive it: first the reset.
     idxd.run(f"rmmod idxd && echo 1 > {function}/reset && modprobe idxd")
     assert device.ask("status")["state"] == "disabled"

@@ -28,6 +28,10 @@ def load_driver(vm: "Vm") -> None:
     vm.run("insmod /opt/memsluice/modules/memsluice_test_movdir64b.ko && modprobe idxd")
 
 
+def unload_driver(vm: "Vm") -> None:
+    vm.run("rmmod idxd memsluice_test_movdir64b")
+
+
 def configure(vm: "Vm", *drivers: Sequence[str]) -> None:
     """Enables the guest's devices, each with a dedicated queue for each of its DRIVERS."""
     devices = [_configuration(device, names) for device, names in enumerate(drivers)]

@@ -98,25 +98,32 @@ def _install_memsluice(kernel: Kernel) -> None:
     _run(["cmake", "--install", RELEASE], os.environ | {"DESTDIR": str(INSTALLED_ROOT)})
     sources = next(INSTALLED_ROOT.glob("usr/src/memsluice-*"))
     name = sources.name.replace("-", "/")
-    # In the guest the compiler would run emulated, for ten minutes instead of one.
+    run(["dkms", "install", name, "-k", kernel.version])
+
+
+def run(command: list[str], stdin: bytes = b"") -> str:
+    """Runs a command in the root, but on the host: in the guest, emulated, it takes ten times as
+    long. Return: what it has printed.
+    """
     script = (
         'mount -t proc proc "$0/proc" && mount --bind /dev "$0/dev" && exec env -i LC_ALL=C '
-        'PATH=/usr/sbin:/usr/bin chroot "$0" dkms install "$1" -k "$2"'
+        'PATH=/usr/sbin:/usr/bin chroot "$0" "$@"'
     )
-    command = ["unshare", "-m", "sh", "-c", script, INSTALLED_ROOT, name, kernel.version]
-    _run(command, dict(os.environ))
+    inside = ["unshare", "-m", "sh", "-c", script, INSTALLED_ROOT, *command]
+    return _run(inside, dict(os.environ), stdin)
 
 
-def _run(command: list[str | Path], environment: dict[str, str]) -> None:
+def _run(command: list[str | Path], environment: dict[str, str], stdin: bytes = b"") -> str:
     result = subprocess.run(
         command,
         env=environment,
-        stdin=subprocess.DEVNULL,
+        input=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
     )
+    output = result.stdout.decode(errors="replace")
     if result.returncode:
         logs = INSTALLED_ROOT.glob("var/lib/dkms/*/*/build/*.log")
-        texts = [result.stdout, *(log.read_text() for log in logs)]
+        texts = [output, *(log.read_text() for log in logs)]
         raise TestbedError(f"{' '.join(map(str, command))} failed:\n" + "\n".join(texts))
+    return output

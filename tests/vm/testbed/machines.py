@@ -47,6 +47,7 @@ class VmDescription:
     installed: bool  # memsluice is installed in it, and systemd runs it
     kernel_arguments: tuple[str, ...]
     init_on_alloc: bool
+    iommu: bool  # translates the addresses that devices use
     counts_instructions: bool  # a nanosecond of its clock is an instruction of its only CPU
     nodes: tuple[Node, ...]
     traffic: Traffic | None
@@ -173,6 +174,7 @@ def _vm(table: _Table, machine: str, number: int) -> VmDescription:
         installed=table.take("installed", bool, False),
         kernel_arguments=table.strings("kernel_arguments"),
         init_on_alloc=table.take("init_on_alloc", bool, True),
+        iommu=table.take("iommu", bool, False),
         counts_instructions=table.take("counts_instructions", bool, False),
         nodes=tuple(_node(node) for node in table.tables("node")),
         traffic=_traffic(table.table("traffic")),

@@ -20,6 +20,8 @@ TCG = ("-accel", "tcg,thread=multi", "-cpu", "max")
 # Time is what the emulated CPU has executed: the same run takes the same time, to the instruction.
 ICOUNT = ("-icount", "shift=0", "-accel", "tcg,thread=single", "-cpu", "max")
 KVM = ("-accel", "kvm", "-cpu", "host")
+# Tells the emulated devices what the guest maps.
+IOMMU = ("-device", "intel-iommu,caching-mode=on")
 PROBE_SECONDS = 20
 KERNEL_ARGUMENTS = (
     "console=ttyS0 loglevel=5 panic=-1 oops=panic memhp_default_state=online_movable "
@@ -72,6 +74,7 @@ def command_line(vm: VmDescription, kernel: Kernel, files: Files) -> list[str]:
         "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-machine", "q35" + (",hmat=on" if vm.has_tiers else ""),
         "-smp", str(vm.cpus),
+        *(IOMMU if vm.iommu else ()),
         *_memory(vm, kernel),
         "-kernel", str(kernel.image()),
         "-initrd", str(files.initramfs),
@@ -101,7 +104,12 @@ def _accelerator(vm: VmDescription, kernel: Kernel, files: Files) -> tuple[str, 
 
 def _kernel_arguments(vm: VmDescription) -> str:
     return " ".join(
-        [KERNEL_ARGUMENTS, f"init_on_alloc={int(vm.init_on_alloc)}", *vm.kernel_arguments]
+        [
+            KERNEL_ARGUMENTS,
+            f"init_on_alloc={int(vm.init_on_alloc)}",
+            f"intel_iommu={'on' if vm.iommu else 'off'}",
+            *vm.kernel_arguments,
+        ]
     )
 
 
