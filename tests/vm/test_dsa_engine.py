@@ -117,7 +117,7 @@ def test_a_copy_that_never_tells_is_late_until_its_device_is_reset(engine: Engin
     assert engine.said("its device is reset")
 
 
-@on_every_kernel
+@on_the_default_kernel
 def test_a_lost_interrupt_costs_time_and_nothing_else(engine: Engine) -> None:
     engine.set("spin_us", 0)
     engine.inject(do="drop-interrupt", count=0)
@@ -127,7 +127,7 @@ def test_a_lost_interrupt_costs_time_and_nothing_else(engine: Engine) -> None:
     assert (engine.count("failed_folios"), engine.states()) == (0, {"up"})
 
 
-@on_every_kernel
+@on_the_default_kernel
 def test_what_is_late_stays_out_of_use_until_it_has_ended(engine: Engine) -> None:
     with engine.copying():
         engine.set("deadline_us", SHORT_DEADLINE_US)

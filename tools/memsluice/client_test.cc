@@ -152,7 +152,7 @@ TEST(Client, NoticesThatTheConnectionIsClosedEarly) {
 }
 
 TEST(Client, WaitsForASlowReply) {
-  const FakeDaemon daemon([hello = answers({}), first = true](const Json& request) mutable {
+  const FakeDaemon daemon([hello = answers({})](const Json& request) mutable {
     if (request["method"] == "hello") return hello(request);
     std::this_thread::sleep_for(Milliseconds(100));
     return std::optional<std::string>("{\"id\": 2, \"result\": {\"a\": 1}}\n");
