@@ -546,6 +546,7 @@ struct memsluice_dsa_call_result memsluice_dsa_call_run(struct memsluice_dsa_cal
 {
 	struct memsluice_dsa_slot *slot, *next;
 	unsigned int i;
+	u64 began_ns;
 
 	lockdep_assert_held(&memsluice_dsa_queues_lock);
 	call->result = (struct memsluice_dsa_call_result){};
@@ -562,8 +563,8 @@ struct memsluice_dsa_call_result memsluice_dsa_call_run(struct memsluice_dsa_cal
 	call->plan.context = call;
 	INIT_LIST_HEAD(&call->under_way);
 	init_completion(&call->woken);
-	call->deadline_ns =
-		ktime_get_ns() + (u64)READ_ONCE(memsluice_dsa_deadline_us) * NSEC_PER_USEC;
+	began_ns = ktime_get_ns();
+	call->deadline_ns = began_ns + (u64)READ_ONCE(memsluice_dsa_deadline_us) * NSEC_PER_USEC;
 
 	for (i = 0; i < call->count; i++) {
 		call->copies[i].error = 0;
@@ -573,6 +574,7 @@ struct memsluice_dsa_call_result memsluice_dsa_call_run(struct memsluice_dsa_cal
 	for (i = 0; i < call->count; i++)
 		memsluice_plan_add(&call->plan, folio_size(call->copies[i].destination));
 	memsluice_plan_end(&call->plan);
+	call->result.submit_ns = ktime_get_ns() - began_ns;
 	wait(call);
 	forget_interrupts(call);
 	list_for_each_entry_safe(slot, next, &call->under_way, link)

@@ -15,6 +15,7 @@ extern unsigned int memsluice_dsa_spin_us;
 
 struct memsluice_dsa_call_result {
 	u64 bytes; /* of folios that were copied whole */
+	u64 submit_ns; /* until all descriptors were submitted */
 	unsigned int failed; /* folios */
 	unsigned int late; /* of these: folios that a queue may still write to */
 	bool slept;

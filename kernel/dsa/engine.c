@@ -148,6 +148,7 @@ static void count(const struct memsluice_dsa_call *call, u64 ns, unsigned int di
 	counts.failed_folios += call->result.failed;
 	counts.late_folios += call->result.late;
 	counts.differing_folios += differing;
+	counts.submit_ns += call->result.submit_ns;
 	counts.slept += call->result.slept;
 	if (!call->result.failed) {
 		ns_per_mib = div64_u64((ns * call->queue_count) << 20, call->result.bytes);

@@ -22,6 +22,7 @@ struct memsluice_dsa_engine_counts {
 	u64 failed_folios;
 	u64 late_folios;
 	u64 differing_folios; /* found by verify */
+	u64 submit_ns; /* spent before all descriptors of a call were submitted */
 	u64 slept; /* calls that waited for an interrupt */
 	u64 ns_per_mib; /* of one queue, as learned from the last calls */
 };

@@ -52,11 +52,11 @@ void memsluice_dsa_show(struct seq_file *file)
 
 	seq_printf(
 		file,
-		"calls %llu\nbytes %llu\ndeclined_small %llu\ndeclined_busy %llu\ndeclined_share %llu\ndeclined_no_queue %llu\nfailed_folios %llu\nlate_folios %llu\ndiffering_folios %llu\nslept %llu\nns_per_mib %llu\nleast_bytes %llu\n",
+		"calls %llu\nbytes %llu\ndeclined_small %llu\ndeclined_busy %llu\ndeclined_share %llu\ndeclined_no_queue %llu\nfailed_folios %llu\nlate_folios %llu\ndiffering_folios %llu\nsubmit_ns %llu\nslept %llu\nns_per_mib %llu\nleast_bytes %llu\n",
 		counts.calls, counts.bytes, counts.declined_small, counts.declined_busy,
 		counts.declined_share, counts.declined_no_queue, counts.failed_folios,
-		counts.late_folios, counts.differing_folios, counts.slept, counts.ns_per_mib,
-		memsluice_dsa_least_bytes_now());
+		counts.late_folios, counts.differing_folios, counts.submit_ns, counts.slept,
+		counts.ns_per_mib, memsluice_dsa_least_bytes_now());
 	down_read(&memsluice_dsa_queues_lock);
 	list_for_each_entry(queue, &memsluice_dsa_queues, link)
 		show_queue(file, queue);

@@ -15,7 +15,7 @@ from typing import Any
 
 from testbed.dsa import PROGRAM
 
-from .dsa_host import DEVICES, ENGINES, MACHINE, Host, booted, counters
+from .dsa_host import COUNTED_MACHINE, DEVICES, ENGINES, MACHINE, Host, booted, counters
 from .measure import Figures
 
 PAGE_BYTES, HUGE_BYTES = 4096, 2 << 20
@@ -173,6 +173,22 @@ def _pairs(host: Host, what: List, name: str, rounds: int, figures: Figures) -> 
             figures.add(f"{name}.speedup_over_cpu.emulated", by_cpu / by_dsa, "x")
 
 
+def _instructions(host: Host, what: List, name: str, figures: Figures) -> None:
+    """What the CPU executes for a page beside the copy, where its clock counts that."""
+    _copy_ns_per_byte(host, what, "dsa")
+    before = counters(host.vm)
+    _copy_ns_per_byte(host, what, "dsa")
+    after = counters(host.vm)
+    spent = {
+        phase: after[f"{phase}_ns"] - before[f"{phase}_ns"] for phase in ("unmap", "submit", "map")
+    }
+    pages = (after["copied_bytes"] - before["copied_bytes"]) / PAGE_BYTES
+    prefix = f"{name}.instructions_outside_copying_per_page"
+    for phase, instructions in spent.items():
+        figures.add(f"{prefix}.{phase}.emulated", instructions / pages, "instructions")
+    figures.add(f"{prefix}.emulated", sum(spent.values()) / pages, "instructions")
+
+
 def run(rounds: int, say: Callable[[str], None]) -> Figures:
     figures = Figures()
     with booted(MACHINE) as vm:
@@ -195,4 +211,10 @@ def run(rounds: int, say: Callable[[str], None]) -> Figures:
             say(f"{what.name}, {queues} queues")
             _modelled(host, what, f"copy.{what.name}", figures)
             _pairs(host, what, f"copy.{what.name}", rounds, figures)
+    with booted(COUNTED_MACHINE) as vm:
+        host = Host(vm)
+        host.configure(QUEUE_COUNTS[-1])
+        for what in (MIXED_B, *LISTS):
+            say(f"{what.name}, instructions counted")
+            _instructions(host, what, f"copy.{what.name}", figures)
     return figures

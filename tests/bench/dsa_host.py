@@ -9,9 +9,9 @@ from testbed import machines
 from testbed.dsa import configure, load_driver
 from testbed.vm import Vm
 
-MACHINE = "dsa-four"
+MACHINE, COUNTED_MACHINE = "dsa-four", "dsa-counted"
 MODULES = "/opt/memsluice/modules"
-MIGRATION = "/proc/memsluice/migration"
+STATISTICS = ["/proc/memsluice/migration", "/proc/memsluice/engines"]
 KNOBS = "/sys/module/memsluice_dsa/parameters"
 # Of the emulation, which may let a thread wait for long.
 DEADLINE_US = 10_000_000
@@ -31,7 +31,8 @@ def booted(machine: str) -> Iterator[Vm]:
 
 
 def counters(vm: Vm) -> dict[str, int]:
-    text = vm.run(["cat", MIGRATION]).stdout
+    """Those of the batches, and of what copies them."""
+    text = vm.run(["cat", *STATISTICS]).stdout
     return {name: int(value) for name, value in re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE)}
 
 
