@@ -12,6 +12,7 @@
 #include "daemon/base/event_loop.h"
 #include "daemon/base/log.h"
 #include "daemon/control/config.h"
+#include "daemon/control/engines.h"
 #include "daemon/control/migrations.h"
 #include "daemon/control/tenants.h"
 #include "daemon/host/kernel_module.h"
@@ -28,7 +29,7 @@ struct DaemonOptions {
 // The parts, wired together and kept going by one thread.
 class Daemon {
  public:
-  Daemon(DaemonOptions options, Config config, const Paths& paths, Module& module,
+  Daemon(DaemonOptions options, Config config, const Paths& paths, Module& module, Engines& engines,
          const Clock& clock, EventLoop& loop, Log& log, ServiceManager service_manager);
   ~Daemon();
 

@@ -46,7 +46,13 @@ int run(const DaemonOptions& options, const LoadedConfig& loaded, const Paths& p
     return kExitFailed;
   }
   auto module = open_kernel_module(paths.device);
-  Daemon daemon(options, loaded.config, paths, *module, clock, **loop, log,
+  auto dsa_devices = open_dsa_devices(paths.dsa_bus);
+  auto engines = Engines::create(*module, *dsa_devices, **loop, log);
+  if (!engines.ok()) {
+    log.error("{}", engines.error().describe());
+    return kExitFailed;
+  }
+  Daemon daemon(options, loaded.config, paths, *module, **engines, clock, **loop, log,
                 ServiceManager::from_environment());
   auto ended = daemon.run();
   if (ended.ok()) return 0;

@@ -7,6 +7,7 @@
 
 #include "daemon/api/methods.h"
 #include "daemon/base/temporary_directory.h"
+#include "daemon/host/fake_dsa_devices.h"
 #include "daemon/host/fake_module.h"
 
 namespace memsluice {
@@ -18,7 +19,8 @@ class HandClock : public Clock {
   Milliseconds now{0};
 };
 
-// The methods over a made-up host, for tests: /redis.slice, nodes 0 (tier 0) and 1, a fake module.
+// The methods over a made-up host, for tests: /redis.slice, nodes 0 (tier 0) and 1, a fake
+// module whose engine dsa copies by the fake device dsa0.
 class ApiFixture {
  public:
   ApiFixture() {
@@ -37,13 +39,23 @@ class ApiFixture {
     paths_.module_knobs = host_.path("/knobs");
     tenants_.emplace(module_, paths_, log_, Config());
     migrations_.emplace(module_, paths_, *loop_, log_);
-    methods_.emplace(module_, *tenants_, *migrations_, *loop_, clock_, paths_, facts_,
+    module_.add_engine("dsa", 100, {"wq0.0", "wq0.1"});
+    module_.add_engine("cpu", 0, {});
+    devices_.add("dsa0", 3, 2);
+    devices_.configure(sample_dsa_configuration());
+    methods_.emplace(module_, *tenants_, *migrations_, *engines_, *loop_, clock_, paths_, facts_,
                      [this] { return reload_result_; });
     tenants_->reconcile();
   }
 
   void turn() {
     if (!loop_->run_once(Milliseconds(0)).ok()) std::abort();
+  }
+
+  // Until what runs beside the loop has ended.
+  void turn_while_busy() {
+    while (engines_->busy())
+      if (!loop_->run_once(Milliseconds(100)).ok()) std::abort();
   }
 
   TemporaryDirectory host_;
@@ -57,6 +69,8 @@ class ApiFixture {
   Result<bool> reload_result_ = true;
   std::optional<Tenants> tenants_;
   std::optional<Migrations> migrations_;
+  FakeDsaDevices devices_;
+  std::unique_ptr<Engines> engines_ = *Engines::create(module_, devices_, *loop_, log_);
   std::optional<Methods> methods_;
 };
 

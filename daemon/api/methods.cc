@@ -49,12 +49,35 @@ Result<Json> wrapped(const char* name, const Result<T>& result) {
   return wrapped(name, to_json(*result));
 }
 
+// Nobody waits for the answer any more when `later` is gone; what was begun goes on.
+template <typename T>
+Engines::Reply<T> answer_with(const char* name, const std::shared_ptr<Methods::Reply>& later) {
+  return [name, waiting = std::weak_ptr(later)](const Result<T>& result) {
+    if (auto reply = waiting.lock()) (*reply)(wrapped(name, result));
+  };
+}
+
+Methods::Pending refuse(const Error& error, const Methods::Reply& reply) {
+  reply(error);
+  return nullptr;
+}
+
 }  // namespace
 
 struct Methods::Method {
+  using Run = Result<Json> (Methods::*)(const Json& params);
+  using RunLater = Pending (Methods::*)(const Json& params, const Reply& reply);
+
+  constexpr Method(std::string_view method, bool only_reads, Run now)
+      : name(method), read(only_reads), run(now) {}
+  constexpr Method(std::string_view method, bool only_reads, RunLater later)
+      : name(method), read(only_reads), run_later(later) {}
+
   std::string_view name;
   bool read;
-  Result<Json> (Methods::*run)(const Json& params);
+  // One of the two.
+  Run run = nullptr;
+  RunLater run_later = nullptr;
 };
 
 const Methods::Method* Methods::find(const std::string& name) {
@@ -68,18 +91,25 @@ const Methods::Method* Methods::find(const std::string& name) {
       Method{"request.list", true, &Methods::request_list},
       Method{"request.get", true, &Methods::request_get},
       Method{"request.cancel", false, &Methods::request_cancel},
+      Method{"request.wait", true, &Methods::request_wait},
       Method{"config.reload", false, &Methods::config_reload},
+      Method{"engine.list", true, &Methods::engine_list},
+      Method{"engine.test", false, &Methods::engine_test},
+      Method{"engine.drain", false, &Methods::engine_drain},
+      Method{"engine.reset", false, &Methods::engine_reset},
   };
   for (const Method& method : kMethods)
     if (method.name == name) return &method;
   return nullptr;
 }
 
-Methods::Methods(Module& module, Tenants& tenants, Migrations& migrations, EventLoop& loop,
-                 const Clock& clock, const Paths& paths, const DaemonFacts& facts, Reload reload)
+Methods::Methods(Module& module, Tenants& tenants, Migrations& migrations, Engines& engines,
+                 EventLoop& loop, const Clock& clock, const Paths& paths, const DaemonFacts& facts,
+                 Reload reload)
     : module_(module),
       tenants_(tenants),
       migrations_(migrations),
+      engines_(engines),
       loop_(loop),
       clock_(clock),
       paths_(paths),
@@ -87,7 +117,6 @@ Methods::Methods(Module& module, Tenants& tenants, Migrations& migrations, Event
       reload_(std::move(reload)) {}
 
 Methods::Pending Methods::call(const Request& request, bool may_change, const Reply& reply) {
-  if (request.method == "request.wait") return request_wait(request.params, reply);
   if (request.method == "hello") {
     reply(hello(request.params, may_change));
     return nullptr;
@@ -104,6 +133,8 @@ Methods::Pending Methods::call(const Request& request, bool may_change, const Re
               .object = request.method,
               .message = "you may look but not change",
               .hint = fmt::format("be root or a member of the group {}", tenants_.config().group)});
+  } else if (method->run_later != nullptr) {
+    return (this->*method->run_later)(request.params, reply);
   } else {
     reply((this->*method->run)(request.params));
   }
@@ -237,6 +268,43 @@ Methods::Pending Methods::request_wait(const Json& params, const Reply& reply) {
   wait->waiter = migrations_.when_ended(id, answer);
   if (timeout_ms) wait->timeout = loop_.once(Milliseconds(*timeout_ms), answer);
   return wait;
+}
+
+Methods::Pending Methods::engine_list(const Json& params, const Reply& reply) {
+  auto checked = no_params(params);
+  if (!checked.ok()) return refuse(checked.error(), reply);
+  auto later = std::make_shared<Reply>(reply);
+  auto begun = engines_.list(answer_with<std::vector<EngineInfo>>("engines", later));
+  return begun.ok() ? later : refuse(begun.error(), reply);
+}
+
+Methods::Pending Methods::engine_act(const Json& params, memsluice_engine_action action,
+                                     const Reply& reply) {
+  ObjectReader reader(params);
+  const QueueName name{.engine = reader.text("engine").value_or(""),
+                       .queue = require_text(reader, "queue")};
+  if (auto checked = reader.finish(); !checked.ok()) return refuse(checked.error(), reply);
+  auto later = std::make_shared<Reply>(reply);
+  auto begun = engines_.act(name, action, answer_with<QueueName>("queue", later));
+  return begun.ok() ? later : refuse(begun.error(), reply);
+}
+
+Methods::Pending Methods::engine_test(const Json& params, const Reply& reply) {
+  return engine_act(params, MEMSLUICE_ENGINE_TEST, reply);
+}
+
+Methods::Pending Methods::engine_drain(const Json& params, const Reply& reply) {
+  return engine_act(params, MEMSLUICE_ENGINE_DRAIN, reply);
+}
+
+Methods::Pending Methods::engine_reset(const Json& params, const Reply& reply) {
+  ObjectReader reader(params);
+  const std::string device = require_text(reader, "device");
+  if (auto checked = reader.finish(); !checked.ok()) return refuse(checked.error(), reply);
+  auto later = std::make_shared<Reply>(reply);
+  auto begun = engines_.reset(device, tenants_.config().dsa_configuration,
+                              answer_with<DsaResetOutcome>("reset", later));
+  return begun.ok() ? later : refuse(begun.error(), reply);
 }
 
 }  // namespace memsluice

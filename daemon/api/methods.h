@@ -9,6 +9,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/event_loop.h"
 #include "daemon/base/json.h"
+#include "daemon/control/engines.h"
 #include "daemon/control/migrations.h"
 #include "daemon/control/tenants.h"
 #include "daemon/host/kernel_module.h"
@@ -32,8 +33,9 @@ class Methods {
   using Pending = std::shared_ptr<void>;
   using Reload = std::function<Result<bool>()>;
 
-  Methods(Module& module, Tenants& tenants, Migrations& migrations, EventLoop& loop,
-          const Clock& clock, const Paths& paths, const DaemonFacts& facts, Reload reload);
+  Methods(Module& module, Tenants& tenants, Migrations& migrations, Engines& engines,
+          EventLoop& loop, const Clock& clock, const Paths& paths, const DaemonFacts& facts,
+          Reload reload);
 
   // Replies exactly once: before it returns (null then), or while what it returns is held.
   Pending call(const Request& request, bool may_change, const Reply& reply);
@@ -54,10 +56,16 @@ class Methods {
   Result<Json> request_cancel(const Json& params);
   Result<Json> config_reload(const Json& params);
   Pending request_wait(const Json& params, const Reply& reply);
+  Pending engine_list(const Json& params, const Reply& reply);
+  Pending engine_test(const Json& params, const Reply& reply);
+  Pending engine_drain(const Json& params, const Reply& reply);
+  Pending engine_reset(const Json& params, const Reply& reply);
+  Pending engine_act(const Json& params, memsluice_engine_action action, const Reply& reply);
 
   Module& module_;
   Tenants& tenants_;
   Migrations& migrations_;
+  Engines& engines_;
   EventLoop& loop_;
   const Clock& clock_;
   Paths paths_;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <set>
 
 #include "daemon/api/fixture.h"
@@ -19,6 +20,7 @@ class MethodsTest : public testing::Test, protected ApiFixture {
     std::optional<Result<Json>> answer;
     pending_ = methods_->call({.id = 1, .method = method, .params = std::move(params)}, may_change,
                               [&](const Result<Json>& result) { answer = result; });
+    if (!answer && method.starts_with("engine.")) turn_while_busy();
     return answer.value_or(Error{.message = "not answered yet"});
   }
   std::string complaint(const std::string& method, Json params = Json::object()) {
@@ -50,7 +52,7 @@ TEST_F(MethodsTest, StatusTellsEverything) {
   EXPECT_EQ(status.at("module"), (Json{{"loaded", true},
                                        {"version", "1.2.3"},
                                        {"abi_version", 1},
-                                       {"features", {"migrate", "tiering"}}}));
+                                       {"features", {"migrate", "tiering", "engines"}}}));
   EXPECT_EQ(status.at("nodes").size(), 2u);
   EXPECT_EQ(status.at("nodes").at(1).at("tier"), 1);
   EXPECT_EQ(status.at("tenants").size(), 1u);
@@ -114,11 +116,13 @@ TEST_F(MethodsTest, TenantClearTakesItAway) {
 }
 
 TEST_F(MethodsTest, WhoMayNotChangeMayLook) {
-  const std::set<std::string> changing = {"tenant.set", "tenant.clear", "migrate", "request.cancel",
-                                          "config.reload"};
+  const std::set<std::string> changing = {"tenant.set",     "tenant.clear",  "migrate",
+                                          "request.cancel", "config.reload", "engine.test",
+                                          "engine.drain",   "engine.reset"};
   for (const char* method :
        {"hello", "status", "tenant.list", "tenant.get", "tenant.set", "tenant.clear", "migrate",
-        "request.list", "request.get", "request.wait", "request.cancel", "config.reload"}) {
+        "request.list", "request.get", "request.wait", "request.cancel", "config.reload",
+        "engine.list", "engine.test", "engine.drain", "engine.reset"}) {
     auto result = call(method, Json::object(), false);
     const bool denied = !result.ok() && result.error().code == ErrorCode::kDenied;
     EXPECT_EQ(denied, changing.contains(method)) << method;
@@ -215,6 +219,77 @@ TEST_F(MethodsTest, UnknownMethodsAndKeysAreErrors) {
   for (const char* method : {"hello", "status", "tenant.list", "request.list", "config.reload"})
     EXPECT_EQ(complaint(method, {{"verbose", true}}),
               "verbose: no such key (this method takes none)");
+}
+
+TEST_F(MethodsTest, EnginesHaveTheDocumentedMembers) {
+  memsluice_engine_queue& queue = module_.engine_queue("wq0.0");
+  queue.node = -1;
+  queue.state = MEMSLUICE_QUEUE_STUCK;
+  queue.quarantined = 3;
+  module_.engine_queue("wq0.1").state = 77;
+  Json engines = call("engine.list")->at("engines");
+  ASSERT_EQ(engines.size(), 2u);
+  const Json& dsa = engines.at(0);
+  EXPECT_EQ(keys(dsa),
+            (std::set<std::string>{"name", "rank", "batches", "bytes", "declined", "failed_folios",
+                                   "late_folios", "differing_folios", "queues"}));
+  EXPECT_EQ(dsa.at("name"), "dsa");
+  EXPECT_EQ(dsa.at("rank"), 100);
+  EXPECT_EQ(dsa.at("queues").at(0), (Json{{"name", "wq0.0"},
+                                          {"node", nullptr},
+                                          {"state", "stuck"},
+                                          {"depth", 64},
+                                          {"max_batch", 0},
+                                          {"max_transfer_bytes", 0},
+                                          {"descriptors", 0},
+                                          {"batches", 0},
+                                          {"bytes", 0},
+                                          {"errors", 0},
+                                          {"late", 0},
+                                          {"quarantined", 3}}));
+  EXPECT_EQ(dsa.at("queues").at(1).at("node"), 0);
+  EXPECT_EQ(dsa.at("queues").at(1).at("state"), "state_77");
+  EXPECT_EQ(engines.at(1).at("queues"), Json::array());
+  module_.forget_engines();
+  EXPECT_EQ(call("engine.list").error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(MethodsTest, QueuesAreDrainedAndTested) {
+  EXPECT_EQ(*call("engine.drain", {{"queue", "wq0.1"}}),
+            (Json{{"queue", {{"engine", "dsa"}, {"name", "wq0.1"}}}}));
+  EXPECT_EQ(call("engine.list")->at("engines").at(0).at("queues").at(1).at("state"), "drained");
+  EXPECT_TRUE(call("engine.test", {{"engine", "dsa"}, {"queue", "wq0.1"}}).ok());
+  EXPECT_EQ(call("engine.test", {{"queue", "wq9.1"}}).error().code, ErrorCode::kNotFound);
+  module_.fail_next("engine act", EIO);
+  EXPECT_EQ(complaint("engine.test", {{"queue", "wq0.0"}}),
+            "dsa/wq0.0: a copy failed (dmesg names its status; the queue copies nothing until it "
+            "passes a test)");
+  EXPECT_EQ(complaint("engine.test"), "queue: is missing");
+  EXPECT_EQ(complaint("engine.drain", {{"queue", "wq0.0"}, {"engine", 7}}),
+            "engine: must be a string");
+  EXPECT_EQ(complaint("engine.list", {{"queue", "wq0.0"}}),
+            "queue: no such key (this method takes none)");
+}
+
+TEST_F(MethodsTest, ADeviceIsReset) {
+  EXPECT_EQ(
+      *call("engine.reset", {{"device", "dsa0"}}),
+      (Json{{"reset",
+             {{"device", "dsa0"}, {"configuration", "device"}, {"queues", {"wq0.0", "wq0.1"}}}}}));
+  EXPECT_EQ(complaint("engine.reset"), "device: is missing");
+  EXPECT_EQ(call("engine.reset", {{"device", "dsa1"}}).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(MethodsTest, AResetGoesOnWhenNobodyWaitsForItsAnswer) {
+  bool answered = false;
+  auto pending = methods_->call({.id = 1, .method = "engine.reset", .params = {{"device", "dsa0"}}},
+                                true, [&](const Result<Json>&) { answered = true; });
+  EXPECT_NE(pending, nullptr);
+  EXPECT_EQ(call("engine.test", {{"queue", "wq0.0"}}).error().code, ErrorCode::kConflict);
+  pending.reset();
+  turn_while_busy();
+  EXPECT_FALSE(answered);
+  EXPECT_EQ(devices_.steps().back(), "enable wq0.1");
 }
 
 }  // namespace

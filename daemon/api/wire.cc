@@ -33,6 +33,37 @@ const char* state_name(uint32_t state) {
   }
 }
 
+std::string queue_state_name(uint32_t state) {
+  switch (state) {
+    case MEMSLUICE_QUEUE_UP:
+      return "up";
+    case MEMSLUICE_QUEUE_RESTING:
+      return "resting";
+    case MEMSLUICE_QUEUE_STUCK:
+      return "stuck";
+    case MEMSLUICE_QUEUE_DRAINED:
+      return "drained";
+    default:
+      // A newer module may have states that this daemon has no name for.
+      return "state_" + std::to_string(state);
+  }
+}
+
+Json queue_to_json(const memsluice_engine_queue& queue) {
+  return {{"name", engine_name(queue.name)},
+          {"node", queue.node < 0 ? Json(nullptr) : Json(queue.node)},
+          {"state", queue_state_name(queue.state)},
+          {"depth", queue.depth},
+          {"max_batch", queue.max_batch},
+          {"max_transfer_bytes", queue.max_transfer_bytes},
+          {"descriptors", uint64_t{queue.descriptors}},
+          {"batches", uint64_t{queue.batches}},
+          {"bytes", uint64_t{queue.bytes}},
+          {"errors", uint64_t{queue.errors}},
+          {"late", uint64_t{queue.late}},
+          {"quarantined", uint64_t{queue.quarantined}}};
+}
+
 }  // namespace
 
 Json to_json(const Policy& policy) {
@@ -92,6 +123,31 @@ Json to_json(const RequestView& request) {
           {"moved_pages", uint64_t{status.moved_pages}},
           {"already_there_pages", uint64_t{status.already_there_pages}},
           {"refused_pages", refusals_to_json(status.refused_pages)}};
+}
+
+Json to_json(const EngineInfo& engine) {
+  const memsluice_engine_status& status = engine.status;
+  Json queues = Json::array();
+  for (const memsluice_engine_queue& queue : engine.queues) queues.push_back(queue_to_json(queue));
+  return {{"name", engine.name()},
+          {"rank", status.rank},
+          {"batches", uint64_t{status.calls}},
+          {"bytes", uint64_t{status.bytes}},
+          {"declined", uint64_t{status.declined}},
+          {"failed_folios", uint64_t{status.failed_folios}},
+          {"late_folios", uint64_t{status.late_folios}},
+          {"differing_folios", uint64_t{status.differing_folios}},
+          {"queues", std::move(queues)}};
+}
+
+Json to_json(const QueueName& queue) {
+  return {{"engine", queue.engine}, {"name", queue.queue}};
+}
+
+Json to_json(const DsaResetOutcome& outcome) {
+  return {{"device", outcome.device},
+          {"configuration", outcome.from_file ? "file" : "device"},
+          {"queues", outcome.queues}};
 }
 
 Json to_json(const Result<ModuleInfo>& module) {

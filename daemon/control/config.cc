@@ -53,6 +53,11 @@ Result<std::string> parse_socket(const std::string& text) {
       fmt::format("an absolute path of less than {} bytes", sizeof(sockaddr_un::sun_path)));
 }
 
+Result<std::string> parse_file(const std::string& text) {
+  if (text.starts_with('/') && text.find('\0') == text.npos) return text;
+  return bad_value(fmt::format("\"{}\" is no path of a file", text), "an absolute path");
+}
+
 Result<std::string> parse_pattern(const std::string& text) {
   auto checked = check_cgroup_path(text);
   if (checked.ok()) return text;
@@ -135,6 +140,10 @@ void read_root(TomlTable& root, Config& config) {
     take(api->converted<std::string>("socket", parse_socket), config.socket);
     take(api->text("group"), config.group);
     api->finish();
+  }
+  if (auto dsa = root.table("dsa")) {
+    take(dsa->converted<std::string>("configuration", parse_file), config.dsa_configuration);
+    dsa->finish();
   }
   if (auto defaults = root.table("defaults")) {
     config.defaults = read_policy(*defaults).or_else(config.defaults);

@@ -63,6 +63,7 @@ struct Config {
   LogLevel log_level = LogLevel::kInfo;
   std::string socket = "/run/memsluice/api";
   std::string group = "memsluice";
+  std::string dsa_configuration = "/etc/accel-config/accel-config.conf";
   PolicySettings defaults = built_in_defaults();
   std::vector<TenantRule> tenants = {};
   std::map<std::string, KnobSetting> module = {};

@@ -32,6 +32,8 @@ log_level = "debug"
 [api]
 socket = "/tmp/api"
 group = "wheel"
+[dsa]
+configuration = "/etc/dsa.conf"
 [defaults]
 promote_mib_per_s = 64
 [[tenant]]
@@ -56,6 +58,7 @@ mode = "fast"
   EXPECT_EQ(config.log_level, LogLevel::kDebug);
   EXPECT_EQ(config.socket, "/tmp/api");
   EXPECT_EQ(config.group, "wheel");
+  EXPECT_EQ(config.dsa_configuration, "/etc/dsa.conf");
   EXPECT_EQ(config.defaults.promote_mib_per_s, 64u);
   EXPECT_EQ(config.defaults.demote_mib_per_s, 1024u);
   ASSERT_EQ(config.tenants.size(), 3u);
@@ -104,6 +107,8 @@ demote_mib_per_s = -1
 "../x" = 1
 y = 1.5
 [tenants]
+[dsa]
+configuration = "dsa.conf"
 )")),
       ElementsAre(
           "x.toml:2: daemon.rescan_ms: must be a whole number from 50 to 1000",
@@ -127,7 +132,9 @@ y = 1.5
           "x.toml:23: tenant.demote_mib_per_s: must be a whole number from 0 to 1048576",
           "x.toml:25: module.../x: no such key (the names are those of /sys/kernel/memsluice)",
           "x.toml:26: module.y: must be a whole number, true, false or a string of one line",
-          "x.toml:27: tenants: no such key (known are: api, daemon, defaults, module, tenant)"));
+          "x.toml:27: tenants: no such key (known are: api, daemon, defaults, dsa, module, "
+          "tenant)",
+          "x.toml:29: dsa.configuration: \"dsa.conf\" is no path of a file (an absolute path)"));
 }
 
 TEST(Config, TellsWhereTheSyntaxIsWrong) {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstdlib>
 
 namespace memsluice {
 namespace {
@@ -49,6 +50,7 @@ void FakeModule::end_request(uint64_t id, memsluice_request_state state, int os_
 }
 
 Result<void> FakeModule::enter(const std::string& call) {
+  const std::lock_guard guard(lock_);
   if (!loaded_)
     return Error{.code = ErrorCode::kUnavailable,
                  .object = "/dev/memsluice",
@@ -67,7 +69,7 @@ Result<ModuleInfo> FakeModule::info() {
   if (auto entered = enter("info"); !entered.ok()) return entered.error();
   return ModuleInfo{.release = "1.2.3",
                     .abi_version = MEMSLUICE_ABI_VERSION,
-                    .features = MEMSLUICE_FEATURE_MIGRATE | MEMSLUICE_FEATURE_TIERING,
+                    .features = features_,
                     .instance = instance_};
 }
 
@@ -122,6 +124,53 @@ Result<std::unique_ptr<MigrationRequest>> FakeModule::migrate(const Migration& m
   request->status.total_pages = 100;
   requests_[request->status.id] = request;
   return std::unique_ptr<MigrationRequest>(new FakeRequest(*this, std::move(request)));
+}
+
+void FakeModule::add_engine(const std::string& name, int rank,
+                            const std::vector<std::string>& queues) {
+  EngineInfo engine;
+  name.copy(engine.status.name, sizeof(engine.status.name) - 1);
+  engine.status.rank = rank;
+  engine.status.queues = static_cast<uint32_t>(queues.size());
+  for (const std::string& queue_name : queues) {
+    memsluice_engine_queue queue = {};
+    name.copy(queue.engine, sizeof(queue.engine) - 1);
+    queue_name.copy(queue.name, sizeof(queue.name) - 1);
+    queue.depth = 64;
+    engine.queues.push_back(queue);
+  }
+  engines_.push_back(std::move(engine));
+}
+
+memsluice_engine_queue& FakeModule::engine_queue(const std::string& name) {
+  for (EngineInfo& engine : engines_)
+    for (memsluice_engine_queue& queue : engine.queues)
+      if (engine_name(queue.name) == name) return queue;
+  std::abort();
+}
+
+Result<std::vector<EngineInfo>> FakeModule::engines() {
+  if (auto entered = enter("engine status"); !entered.ok()) return entered.error();
+  const std::lock_guard guard(lock_);
+  if ((features_ & MEMSLUICE_FEATURE_ENGINES) == 0) return module_error(ENOTTY, "engine status");
+  return engines_;
+}
+
+Result<void> FakeModule::engine_act(const std::string& engine, const std::string& queue,
+                                    memsluice_engine_action action) {
+  if (auto entered = enter("engine act"); !entered.ok()) return entered.error();
+  const std::lock_guard guard(lock_);
+  if ((features_ & MEMSLUICE_FEATURE_ENGINES) == 0) return module_error(ENOTTY, "engine act");
+  for (EngineInfo& known : engines_) {
+    if (known.name() != engine) continue;
+    if (known.queues.empty()) return module_error(EOPNOTSUPP, "engine act");
+    for (memsluice_engine_queue& one : known.queues) {
+      if (engine_name(one.name) != queue) continue;
+      one.state = action == MEMSLUICE_ENGINE_TEST ? MEMSLUICE_QUEUE_UP : MEMSLUICE_QUEUE_DRAINED;
+      return {};
+    }
+  }
+  return module_error(ENOENT, "engine act");
 }
 
 }  // namespace memsluice

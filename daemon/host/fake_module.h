@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,10 @@ class FakeModule : public Module {
   void put_tenant(uint64_t cgroup_id, const Policy& policy) { tenants_[cgroup_id] = policy; }
   // The next call of this name fails so: "tenant set", "tenant clear", "migrate", ...
   void fail_next(const std::string& call, int os_error) { faults_[call].push_back(os_error); }
+  // As a module that is older than its engines' ioctls.
+  void forget_engines() { features_ &= ~MEMSLUICE_FEATURE_ENGINES; }
+  void add_engine(const std::string& name, int rank, const std::vector<std::string>& queues);
+  memsluice_engine_queue& engine_queue(const std::string& name);
   void end_request(uint64_t id, memsluice_request_state state, int os_error = 0);
 
   const std::map<uint64_t, Policy>& tenants() const { return tenants_; }
@@ -40,10 +45,17 @@ class FakeModule : public Module {
   Result<std::vector<uint64_t>> tenant_list() override;
   Result<memsluice_tenant_status> tenant_status(uint64_t cgroup_id) override;
   Result<std::unique_ptr<MigrationRequest>> migrate(const Migration& migration) override;
+  Result<std::vector<EngineInfo>> engines() override;
+  Result<void> engine_act(const std::string& engine, const std::string& queue,
+                          memsluice_engine_action action) override;
 
  private:
   Result<void> enter(const std::string& call);
 
+  std::mutex lock_;  // other threads ask for engines
+  uint64_t features_ =
+      MEMSLUICE_FEATURE_MIGRATE | MEMSLUICE_FEATURE_TIERING | MEMSLUICE_FEATURE_ENGINES;
+  std::vector<EngineInfo> engines_;
   bool loaded_ = true;
   uint64_t instance_ = 1;
   int changes_ = 0;

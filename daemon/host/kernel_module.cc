@@ -21,6 +21,7 @@ constexpr std::array kFeatureNames = {
     std::pair{MEMSLUICE_FEATURE_TIERING, "tiering"},
     std::pair{MEMSLUICE_FEATURE_TENANT_EVENTS, "tenant_events"},
     std::pair{MEMSLUICE_FEATURE_MIGRATE_BATCH, "migrate_batch"},
+    std::pair{MEMSLUICE_FEATURE_ENGINES, "engines"},
 };
 
 constexpr std::array<const char*, MEMSLUICE_REFUSALS> kRefusalNames = {
@@ -65,6 +66,25 @@ class KernelMigrationRequest : public MigrationRequest {
  private:
   Fd fd_;
 };
+
+// False: there is none at this index.
+template <typename Argument>
+Result<bool> call_with_index(const Fd& fd, unsigned long number, const char* name, uint32_t index,
+                             Argument& argument) {
+  argument.size = sizeof(argument);
+  argument.index = index;
+  auto called = call(fd, number, name, &argument);
+  if (called.ok()) return true;
+  if (called.error().os_error == ENOENT) return false;
+  return std::move(called).error();
+}
+
+// With the NUL; false if there is no room for it.
+bool put_name(const std::string& name, char (&room)[MEMSLUICE_ENGINE_NAME_BYTES]) {
+  if (name.empty() || name.size() >= sizeof(room)) return false;
+  name.copy(room, name.size());
+  return true;
+}
 
 class KernelModule : public Module {
  public:
@@ -149,7 +169,49 @@ class KernelModule : public Module {
     return std::unique_ptr<MigrationRequest>(new KernelMigrationRequest(Fd(*fd)));
   }
 
+  Result<std::vector<EngineInfo>> engines() override {
+    auto fd = open_device();
+    if (!fd.ok()) return std::move(fd).error();
+    std::vector<EngineInfo> engines;
+    for (uint32_t index = 0;; index++) {
+      EngineInfo engine;
+      auto there =
+          call_with_index(*fd, MEMSLUICE_IOC_ENGINE_STATUS, "engine status", index, engine.status);
+      if (!there.ok()) return std::move(there).error();
+      if (!*there) return engines;
+      auto queues = queues_of(*fd, engine);
+      if (!queues.ok()) return std::move(queues).error();
+      engine.queues = *std::move(queues);
+      engines.push_back(std::move(engine));
+    }
+  }
+
+  Result<void> engine_act(const std::string& engine, const std::string& queue,
+                          memsluice_engine_action action) override {
+    memsluice_engine_act act = {};
+    act.action = action;
+    if (!put_name(engine, act.engine) || !put_name(queue, act.queue))
+      return module_error(ENOENT, "engine act");
+    auto called = open_and_call(MEMSLUICE_IOC_ENGINE_ACT, "engine act", act);
+    if (!called.ok()) return std::move(called).error();
+    return {};
+  }
+
  private:
+  static Result<std::vector<memsluice_engine_queue>> queues_of(const Fd& fd,
+                                                               const EngineInfo& engine) {
+    std::vector<memsluice_engine_queue> queues;
+    if (engine.status.queues == 0) return queues;
+    for (uint32_t index = 0;; index++) {
+      memsluice_engine_queue queue = {};
+      std::memcpy(queue.engine, engine.status.name, sizeof(queue.engine));
+      auto there = call_with_index(fd, MEMSLUICE_IOC_ENGINE_QUEUE, "engine queue", index, queue);
+      if (!there.ok()) return std::move(there).error();
+      if (!*there) return queues;
+      queues.push_back(queue);
+    }
+  }
+
   Result<Fd> open_device() const {
     Fd fd(::open(device_.c_str(), O_RDWR | O_CLOEXEC));
     if (fd.valid()) return fd;
@@ -214,6 +276,14 @@ std::vector<std::string> ModuleInfo::feature_names() const {
   for (const auto& [bit, name] : kFeatureNames)
     if (features & bit) names.emplace_back(name);
   return names;
+}
+
+std::string engine_name(const char (&name)[MEMSLUICE_ENGINE_NAME_BYTES]) {
+  return {name, strnlen(name, sizeof(name))};
+}
+
+std::string EngineInfo::name() const {
+  return engine_name(status.name);
 }
 
 std::string refusal_name(size_t index) {

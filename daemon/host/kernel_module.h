@@ -48,6 +48,14 @@ struct Migration {
   int target_node = -1;
 };
 
+// A copy engine, and what it copies through.
+struct EngineInfo {
+  memsluice_engine_status status = {};
+  std::vector<memsluice_engine_queue> queues = {};
+
+  std::string name() const;
+};
+
 // Runs until it has ended or this object does, which cancels it.
 class MigrationRequest {
  public:
@@ -68,12 +76,20 @@ class Module {
   virtual Result<std::vector<uint64_t>> tenant_list() = 0;
   virtual Result<memsluice_tenant_status> tenant_status(uint64_t cgroup_id) = 0;
   virtual Result<std::unique_ptr<MigrationRequest>> migrate(const Migration& migration) = 0;
+  // That which copies first comes first. These two may wait for seconds, and may be called by any
+  // thread.
+  virtual Result<std::vector<EngineInfo>> engines() = 0;
+  virtual Result<void> engine_act(const std::string& engine, const std::string& queue,
+                                  memsluice_engine_action action) = 0;
 };
 
 // What a call that the module refused means, with what to do where that is known.
 Error module_error(int os_error, std::string_view call);
 
 std::unique_ptr<Module> open_kernel_module(std::string device);
+
+// Of a member that the module has filled in.
+std::string engine_name(const char (&name)[MEMSLUICE_ENGINE_NAME_BYTES]);
 
 // The name of docs/api.md; `index` is an enum memsluice_refusal.
 std::string refusal_name(size_t index);

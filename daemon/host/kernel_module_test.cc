@@ -21,6 +21,9 @@ TEST(KernelModule, IsUnavailableWhereThereIsNoDevice) {
             "(load it: modprobe memsluice)");
   EXPECT_EQ(module->tenant_list().error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(module->migrate({}).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(module->engines().error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(module->engine_act("dsa", "wq0.0", MEMSLUICE_ENGINE_TEST).error().code,
+            ErrorCode::kUnavailable);
 }
 
 TEST(KernelModule, IsUnavailableWhereTheDeviceIsAnother) {
@@ -28,6 +31,16 @@ TEST(KernelModule, IsUnavailableWhereTheDeviceIsAnother) {
   ASSERT_FALSE(info.ok());
   EXPECT_EQ(info.error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(info.error().message, "version: Inappropriate ioctl for device");
+}
+
+TEST(KernelModule, HasNoQueueWhoseNameIsTooLong) {
+  auto module = open_kernel_module("/dev/null");
+  for (const char* queue : {"", "wq0.0-and-no-end"})
+    EXPECT_EQ(module->engine_act("dsa", queue, MEMSLUICE_ENGINE_TEST).error().code,
+              ErrorCode::kNotFound);
+  EXPECT_EQ(module->engine_act("dsa", "wq0.0", MEMSLUICE_ENGINE_TEST).error().code,
+            ErrorCode::kUnavailable);
+  EXPECT_EQ(module->engines().error().code, ErrorCode::kUnavailable);
 }
 
 TEST(FakeModule, FailsAsTheRealOneDoes) {
@@ -48,8 +61,9 @@ TEST(Policy, LeadsBackFromTheKernels) {
 
 TEST(ModuleInfo, NamesItsFeatures) {
   ModuleInfo info;
-  info.features = MEMSLUICE_FEATURE_TIERING | MEMSLUICE_FEATURE_MIGRATE | (1ull << 63);
-  EXPECT_THAT(info.feature_names(), ElementsAre("migrate", "tiering"));
+  info.features = MEMSLUICE_FEATURE_TIERING | MEMSLUICE_FEATURE_MIGRATE |
+                  MEMSLUICE_FEATURE_ENGINES | (1ull << 63);
+  EXPECT_THAT(info.feature_names(), ElementsAre("migrate", "tiering", "engines"));
 }
 
 TEST(RefusalName, KnowsAllOfThisAbiAndSurvivesMore) {

@@ -11,6 +11,7 @@ struct Paths {
   std::string nodes = "/sys/devices/system/node";
   std::string memory_tiers = "/sys/devices/virtual/memory_tiering";
   std::string module_knobs = "/sys/kernel/memsluice";
+  std::string dsa_bus = "/sys/bus/dsa";
   std::string device = "/dev/memsluice";
 
   // The same, with the tree of cgroups v2 where it is mounted here.
