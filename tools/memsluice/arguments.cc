@@ -29,9 +29,10 @@ Error usage(std::string object, std::string message, std::string hint = {}) {
 
 // CLI11 only splits the arguments: what they mean is checked here, in words of our own.
 struct Texts {
-  bool json = false, all_mappings = false, detach = false, once = false;
+  bool json = false, all_mappings = false, detach = false, once = false, yes = false;
   std::string socket, cgroup, id, tiering, fast_limit, promote, demote, pid, address, length,
-      tenant, from, to, interval = "1", root = "/";
+      tenant, from, to, interval = "1", root = "/", device;
+  std::vector<std::string> queues;
 };
 
 CLI::App* add_command(CLI::App* parent, const char* name, const char* description,
@@ -88,6 +89,23 @@ void add_request_commands(CLI::App* app, Texts& texts) {
   for (CLI::App* command : {show, cancel}) add_text(command, "ID", texts.id, "", "its number");
 }
 
+void add_engine_commands(CLI::App* app, Texts& texts) {
+  CLI::App* engine = add_group(app, "engine", "look at and mend copy engines", help::kEngine);
+  add_command(engine, "list", "copy engines and their queues", help::kEngineList);
+  CLI::App* test = add_command(engine, "test", "copy and compare", help::kEngineTest);
+  CLI::App* drain = add_command(engine, "drain", "copy no more through it", help::kEngineDrain);
+  for (CLI::App* command : {test, drain}) {
+    command->add_option("QUEUE", texts.queues, "as engine list shows it")->type_name("");
+  }
+  CLI::App* reset = add_command(engine, "reset", "reset a DSA device", help::kEngineReset);
+  add_text(reset, "DEVICE", texts.device, "", "its name in idxd, as dsa0");
+  reset->add_flag("--yes", texts.yes, "do not ask");
+}
+
+bool is_group(const std::string& command) {
+  return command == "tenant" || command == "request" || command == "engine";
+}
+
 void add_commands(CLI::App* app, Texts& texts) {
   app->fallthrough()->require_subcommand(0, 1)->footer(help::kMain);
   app->add_flag("--json", texts.json, "print one JSON object instead of text");
@@ -98,6 +116,7 @@ void add_commands(CLI::App* app, Texts& texts) {
   add_tenant_commands(app, texts);
   add_migrate_command(app, texts);
   add_request_commands(app, texts);
+  add_engine_commands(app, texts);
   CLI::App* top = add_command(app, "top", "live view of tenants and nodes", help::kTop);
   top->add_flag("--once", texts.once, "one picture, then end");
   add_text(top, "--interval", texts.interval, "SECONDS", "between two pictures: 0.1 to 3600");
@@ -125,7 +144,7 @@ std::string help_command(const std::vector<std::string>& names) {
 
 // What CLI11 says is wrong, in the form of all other messages.
 Error unexpected(const std::string& argument, const std::vector<std::string>& names) {
-  const bool group = names.size() == 1 && (names[0] == "tenant" || names[0] == "request");
+  const bool group = names.size() == 1 && is_group(names[0]);
   std::string message = names.empty() || group ? "no such command" : "one argument too many";
   if (argument.starts_with('-')) message = "no such option";
   return usage(argument, message, help_command(names));
@@ -292,6 +311,43 @@ Result<MigrateCommand> migrate_command(const Texts& texts) {
   return MigrateCommand{std::move(*params), texts.detach};
 }
 
+Result<Json> queue_params(const std::string& text) {
+  const size_t slash = text.find('/');
+  const std::string engine = slash == text.npos ? "" : text.substr(0, slash);
+  const std::string queue = slash == text.npos ? text : text.substr(slash + 1);
+  const auto fits = [](const std::string& name) {
+    return !name.empty() && name.size() < MEMSLUICE_ENGINE_NAME_BYTES &&
+           name.find('/') == name.npos;
+  };
+  if (!fits(queue) || (slash != text.npos && !fits(engine))) {
+    return usage("QUEUE", fmt::format("\"{}\" is no queue", text),
+                 "write it as wq0.0 or, with its engine, as dsa/wq0.0");
+  }
+  Json params = {{"queue", queue}};
+  if (!engine.empty()) params["engine"] = engine;
+  return params;
+}
+
+Result<EngineQueuesCommand> engine_queues(const std::string& name, const Texts& texts) {
+  EngineQueuesCommand command{"engine." + name, {}};
+  for (const std::string& queue : texts.queues) {
+    auto params = queue_params(queue);
+    if (!params.ok()) return params.error();
+    command.queues.push_back(std::move(*params));
+  }
+  if (name == "drain" && command.queues.empty()) {
+    return usage("QUEUE", "is missing", "memsluice engine list shows them");
+  }
+  return command;
+}
+
+Result<EngineResetCommand> engine_reset(const Texts& texts) {
+  if (texts.device.empty()) {
+    return usage("DEVICE", "is missing", "memsluice engine reset --help");
+  }
+  return EngineResetCommand{texts.device, texts.yes};
+}
+
 Result<TopCommand> top_command(const Texts& texts) {
   auto interval = option_interval(texts.interval);
   if (!interval.ok()) return interval.error();
@@ -307,11 +363,16 @@ Result<Invocation> invocation(Result<Command> command, const Texts& texts) {
 Result<Invocation> interpret(const std::vector<std::string>& names, const Texts& texts) {
   const std::string name = names.empty() ? "" : names[0];
   const std::string verb = names.size() < 2 ? "" : names[1];
-  if (name.empty() || ((name == "tenant" || name == "request") && verb.empty())) {
+  if (name.empty() || (is_group(name) && verb.empty())) {
     return usage(name.empty() ? "command" : name, "say what is to be done", help_command(names));
   }
   if (name == "tenant") return invocation(tenant_command(verb, texts), texts);
   if (name == "request") return invocation(request_command(verb, texts), texts);
+  if (name == "engine" && verb == "list") {
+    return invocation(Result(CallCommand{"engine.list"}), texts);
+  }
+  if (name == "engine" && verb == "reset") return invocation(engine_reset(texts), texts);
+  if (name == "engine") return invocation(engine_queues(verb, texts), texts);
   if (name == "migrate") return invocation(migrate_command(texts), texts);
   if (name == "top") return invocation(top_command(texts), texts);
   if (name == "doctor") return invocation(Result(DoctorCommand{texts.root}), texts);

@@ -23,6 +23,17 @@ struct MigrateCommand {
   bool detach = false;
 };
 
+// engine.test or engine.drain for one queue after the other.
+struct EngineQueuesCommand {
+  std::string method;
+  std::vector<Json> queues;  // params of the calls; none: all that there are
+};
+
+struct EngineResetCommand {
+  std::string device;
+  bool yes = false;
+};
+
 struct TopCommand {
   bool once = false;
   Milliseconds interval{1000};
@@ -39,7 +50,8 @@ struct HelpCommand {
 };
 
 struct Invocation {
-  std::variant<CallCommand, MigrateCommand, TopCommand, DoctorCommand, VersionCommand, HelpCommand>
+  std::variant<CallCommand, MigrateCommand, EngineQueuesCommand, EngineResetCommand, TopCommand,
+               DoctorCommand, VersionCommand, HelpCommand>
       command;
   bool json = false;
   std::string socket;

@@ -47,7 +47,8 @@ INSTANTIATE_TEST_SUITE_P(
                          R"({"cgroup": "/x", "fast_limit_bytes": null})"},
                     Call{"request list", "request.list", "{}"},
                     Call{"request show 7", "request.get", R"({"id": 7})"},
-                    Call{"request cancel 7", "request.cancel", R"({"id": 7})"}));
+                    Call{"request cancel 7", "request.cancel", R"({"id": 7})"},
+                    Call{"engine list", "engine.list", "{}"}));
 
 struct Migration {
   const char* line;
@@ -80,6 +81,42 @@ INSTANTIATE_TEST_SUITE_P(
                   R"({"pid": 1, "address": 4096, "length_bytes": 4096, "target_node": 1})", false},
         Migration{"migrate --tenant a.slice --from 0 --to 1",
                   R"({"cgroup": "/a.slice", "source_node": 0, "target_node": 1})", false}));
+
+struct QueueCommand {
+  const char* line;
+  const char* method;
+  const char* queues;
+};
+
+class QueueCommands : public testing::TestWithParam<QueueCommand> {};
+
+TEST_P(QueueCommands, NameTheirQueues) {
+  const auto invocation = parse_arguments(words(GetParam().line));
+  ASSERT_TRUE(invocation.ok()) << invocation.error().describe();
+  const auto* command = std::get_if<EngineQueuesCommand>(&invocation->command);
+  ASSERT_NE(command, nullptr);
+  EXPECT_EQ(command->method, GetParam().method);
+  EXPECT_EQ(Json(command->queues), Json::parse(GetParam().queues));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Arguments, QueueCommands,
+    testing::Values(QueueCommand{"engine test", "engine.test", "[]"},
+                    QueueCommand{"engine test wq0.0 dsa/wq0.1", "engine.test",
+                                 R"([{"queue": "wq0.0"}, {"queue": "wq0.1", "engine": "dsa"}])"},
+                    QueueCommand{"engine drain wq0.0 --json", "engine.drain",
+                                 R"([{"queue": "wq0.0"}])"}));
+
+TEST(Arguments, AResetNamesItsDevice) {
+  const auto asking = parse_arguments(words("engine reset dsa0"));
+  ASSERT_TRUE(asking.ok());
+  EXPECT_EQ(std::get<EngineResetCommand>(asking->command).device, "dsa0");
+  EXPECT_FALSE(std::get<EngineResetCommand>(asking->command).yes);
+  const auto sure = parse_arguments(words("engine reset --yes iax1"));
+  ASSERT_TRUE(sure.ok());
+  EXPECT_EQ(std::get<EngineResetCommand>(sure->command).device, "iax1");
+  EXPECT_TRUE(std::get<EngineResetCommand>(sure->command).yes);
+}
 
 struct Mistake {
   const char* line;
@@ -124,6 +161,16 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"request show", "ID", "is missing"},
         Mistake{"request cancel seven", "ID",
                 "\"seven\" is no whole number from 0 to 9223372036854775807"},
+        Mistake{"engine", "engine", "say what is to be done"},
+        Mistake{"engine tst", "tst", "no such command"},
+        Mistake{"engine list wq0.0", "wq0.0", "one argument too many"},
+        Mistake{"engine drain", "QUEUE", "is missing"},
+        Mistake{"engine test a/b/c", "QUEUE", "\"a/b/c\" is no queue"},
+        Mistake{"engine test /wq0.0", "QUEUE", "\"/wq0.0\" is no queue"},
+        Mistake{"engine test dsa/", "QUEUE", "\"dsa/\" is no queue"},
+        Mistake{"engine drain wq0000000000.0000", "QUEUE", "\"wq0000000000.0000\" is no queue"},
+        Mistake{"engine reset", "DEVICE", "is missing"},
+        Mistake{"engine reset dsa0 dsa1", "dsa1", "one argument too many"},
         Mistake{"migrate --to 1", "--pid, --tenant", "say exactly one of the two: whose pages"},
         Mistake{"migrate --pid 1 --tenant /x --to 1", "--pid, --tenant",
                 "say exactly one of the two: whose pages"},
@@ -158,9 +205,27 @@ TEST(Arguments, GlobalOptionsStandAnywhere) {
 }
 
 TEST(Arguments, HelpOfEveryCommandTeaches) {
-  for (const char* line : {"", "status", "tenant", "tenant list", "tenant show", "tenant set",
-                           "tenant clear", "migrate", "request", "request list", "request show",
-                           "request cancel", "top", "reload", "doctor", "version"}) {
+  for (const char* line : {"",
+                           "status",
+                           "tenant",
+                           "tenant list",
+                           "tenant show",
+                           "tenant set",
+                           "tenant clear",
+                           "migrate",
+                           "request",
+                           "request list",
+                           "request show",
+                           "request cancel",
+                           "engine",
+                           "engine list",
+                           "engine test",
+                           "engine drain",
+                           "engine reset",
+                           "top",
+                           "reload",
+                           "doctor",
+                           "version"}) {
     const auto invocation = parse_arguments(words(std::string(line) + " --help"));
     ASSERT_TRUE(invocation.ok()) << line;
     const auto* help = std::get_if<HelpCommand>(&invocation->command);

@@ -22,6 +22,19 @@ _memsluice_requests() {
   mapfile -t COMPREPLY < <(compgen -W "$ids" -- "$1")
 }
 
+_memsluice_queues() {
+  local queues
+  queues=$(memsluice engine list 2>/dev/null | awk '$1 ~ /^[^ ]+\/[^ ]+$/ { print $1 }')
+  mapfile -t COMPREPLY < <(compgen -W "$queues" -- "$1")
+}
+
+_memsluice_devices() {
+  local path
+  for path in /sys/bus/dsa/devices/{dsa,iax}[0-9]*; do
+    [[ -e $path && ${path##*/} == "$1"* ]] && COMPREPLY+=("${path##*/}")
+  done
+}
+
 # The value of the option before the cursor; false if it takes none.
 _memsluice_value() {
   case $1 in
@@ -49,13 +62,19 @@ _memsluice() {
   done
   local words='--json --socket --help'
   case $command in
-    '') words+=' status tenant migrate request reload top doctor version --version' ;;
+    '') words+=' status tenant migrate request engine reload top doctor version --version' ;;
     tenant) words+=' list show set clear' ;;
     request) words+=' list show cancel' ;;
+    engine) words+=' list test drain reset' ;;
     'tenant show' | 'tenant clear') [[ $word == -* ]] || { _memsluice_cgroups "$word"; return; } ;;
     'tenant set') [[ $word == -* ]] || { _memsluice_cgroups "$word"; return; } ;;&
     'tenant set'*) words+=' --tiering --fast-limit --promote-mib-per-s --demote-mib-per-s' ;;
     'request show' | 'request cancel') [[ $word == -* ]] || { _memsluice_requests "$word"; return; } ;;
+    'engine test'* | 'engine drain'*)
+      [[ $word == -* ]] || { _memsluice_queues "$word"; return; }
+      ;;
+    'engine reset') [[ $word == -* ]] || { _memsluice_devices "$word"; return; } ;;&
+    'engine reset'*) words+=' --yes' ;;
     migrate*)
       words+=' --pid --address --length --tenant --from --to --all-mappings --detach'
       ;;

@@ -44,4 +44,5 @@ done
 check memsluice tenant set /x --tiering o on
 check memsluice --socket /dev/null tenant '' list
 check memsluice migrate --to '' 0
+check memsluice engine reset dsa0 -- --yes
 exit $failed

@@ -19,6 +19,12 @@ const Json& member(const Json& object, std::string_view key) {
   return found == object.end() ? null : *found;
 }
 
+const Json& items(const Json& object, std::string_view key) {
+  static const Json empty = Json::array();
+  const Json& value = member(object, key);
+  return value.is_array() ? value : empty;
+}
+
 std::optional<uint64_t> number(const Json& object, std::string_view key) {
   return as_number(member(object, key));
 }

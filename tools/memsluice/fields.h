@@ -20,6 +20,9 @@ std::string text(const Json& object, std::string_view key, std::string_view othe
 // The member, or null.
 const Json& member(const Json& object, std::string_view key);
 
+// The member, or an empty list where it is none.
+const Json& items(const Json& object, std::string_view key);
+
 // The sum of the numbers in a list or an object.
 uint64_t sum(const Json& numbers);
 

@@ -39,6 +39,12 @@ std::string random_word(Random& random) {
                                                   "clear",
                                                   "migrate",
                                                   "request",
+                                                  "engine",
+                                                  "test",
+                                                  "drain",
+                                                  "reset",
+                                                  "dsa/wq0.0",
+                                                  "--yes",
                                                   "cancel",
                                                   "reload",
                                                   "top",
@@ -144,15 +150,17 @@ TEST(Fuzz, EveryPictureOfTopFitsTheTerminal) {
 }
 
 TEST(Fuzz, EveryReplyCanBeRendered) {
-  static constexpr std::array kMethods = {"status",      "tenant.list",  "tenant.get",
-                                          "tenant.set",  "tenant.clear", "request.list",
-                                          "request.get", "config.reload"};
+  static constexpr std::array kMethods = {
+      "status",       "tenant.list", "tenant.get",    "tenant.set",  "tenant.clear",
+      "request.list", "request.get", "config.reload", "engine.list", "engine.reset"};
   Random random(2);
   for (int round = 0; round < 1000; ++round) {
     Json result = sample_status();
     result["tenant"] = result["tenants"][1];
     result["request"] = sample_request();
     result["requests"] = {sample_request(), sample_request()};
+    result["engines"] = sample_engines();
+    result["reset"] = {{"device", "dsa0"}, {"configuration", "device"}, {"queues", {"wq0.0"}}};
     mutate(result, random);
     const std::string text = render_result(pick(kMethods, random), {}, result, 4096);
     ASSERT_EQ(text.find('\033'), text.npos);

@@ -15,7 +15,7 @@ ranked in tiers, and tier 0 is the fastest.
 
 Sizes are in bytes, or with K, M, G, T (powers of 1024): 4096, 512M, 1.5G.
 Exit status: 0 done, 1 failed, 2 wrong arguments, 3 not permitted, 4 no such tenant, process, node
-or request, 5 conflict, 6 daemon or module not there, 128+N ended by signal N.)";
+request or queue, 5 conflict, 6 daemon or module not there, 128+N ended by signal N.)";
 
 inline constexpr const char* kStatus = R"(Example:
   memsluice status --json | jq '.nodes[] | {id, tier, free_bytes}')";
@@ -69,6 +69,45 @@ inline constexpr const char* kRequestShow = R"(  memsluice request show 7)";
 inline constexpr const char* kRequestCancel = R"(What has been moved stays moved.
 
   memsluice request cancel 7)";
+
+inline constexpr const char* kEngine =
+    R"(A copy engine copies the pages that are moved. That of DSA has queues, which accel-config
+configures; the CPU copies what the others decline.
+
+  memsluice engine list
+  memsluice engine test)";
+
+inline constexpr const char* kEngineList =
+    R"(The engine that copies first is the first. A queue is up; resting, because it has failed, and will
+be tested; stuck, because it holds what is late; or drained. DEPTH, BATCH and TRANSFER are its
+limits. QUARANTINED are those late descriptors that have still not ended.
+
+  memsluice engine list --json | jq '.engines[].queues[] | select(.state != "up")')";
+
+inline constexpr const char* kEngineTest =
+    R"(Copies a little through each queue, and compares: all queues if none is named. A queue that was
+drained copies again when it has passed. Exit status: that of the first that failed.
+
+  memsluice engine test
+  memsluice engine test wq0.0 dsa/wq0.1)";
+
+inline constexpr const char* kEngineDrain =
+    R"(Waits for up to two seconds for what the queue holds. From then on others copy in its place, until
+it passes a test.
+
+  memsluice engine drain wq0.0
+  memsluice engine test wq0.0         copies again)";
+
+inline constexpr const char* kEngineReset =
+    R"(For a device that is stuck. Its configuration is read, the device disabled, reset, configured as
+it was, and enabled with the queues that were enabled, for all who use it: those of other drivers
+too. What they copy meanwhile is lost. A device that has lost its configuration gets the one that
+the administrator saved: [dsa] configuration in memsluiced.toml.
+
+Asks on a terminal; elsewhere --yes is needed.
+
+  memsluice engine reset dsa0
+  memsluice engine reset dsa0 --yes)";
 
 inline constexpr const char* kTop =
     R"(PROMOTE/s, DEMOTE/s and REFUSED/s are of the last interval, so --once takes one interval, too.

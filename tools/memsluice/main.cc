@@ -36,6 +36,8 @@ int main(int argc, char** argv) {
   const memsluice::Environment environment{
       .out = std::cout,
       .err = std::cerr,
+      .in = &std::cin,
+      .in_is_terminal = isatty(STDIN_FILENO) != 0,
       .out_is_terminal = out_is_terminal,
       .err_is_terminal = isatty(STDERR_FILENO) != 0,
       .unicode = std::string_view(nl_langinfo(CODESET)) == "UTF-8",

@@ -192,6 +192,71 @@ std::string render_requests(const Json& requests, uint64_t page_bytes) {
   return table.render();
 }
 
+std::string rank_of(const Json& engine) {
+  const Json& rank = member(engine, "rank");
+  return rank.is_number_integer() ? fmt::format("{}", rank.get<int64_t>()) : "-";
+}
+
+std::string render_queues(const Json& engines) {
+  Table table({{"QUEUE"},
+               {"NODE", Align::kRight},
+               {"STATE"},
+               {"DEPTH", Align::kRight},
+               {"BATCH", Align::kRight},
+               {"TRANSFER", Align::kRight},
+               {"DESCRIPTORS", Align::kRight},
+               {"BATCHES", Align::kRight},
+               {"COPIED", Align::kRight},
+               {"ERRORS", Align::kRight},
+               {"LATE", Align::kRight},
+               {"QUARANTINED", Align::kRight}});
+  for (const Json& engine : engines) {
+    for (const Json& queue : items(engine, "queues")) {
+      table.add_row({name(engine, "name") + '/' + name(queue, "name"), count(queue, "node"),
+                     name(queue, "state"), count(queue, "depth"), count(queue, "max_batch"),
+                     bytes(queue, "max_transfer_bytes"), count(queue, "descriptors"),
+                     count(queue, "batches"), bytes(queue, "bytes"), count(queue, "errors"),
+                     count(queue, "late"), count(queue, "quarantined")});
+    }
+  }
+  return table.render();
+}
+
+std::string render_engines(const Json& engines) {
+  if (engines.empty()) return "no copy engine\n";
+  Table table({{"ENGINE"},
+               {"RANK", Align::kRight},
+               {"BATCHES", Align::kRight},
+               {"COPIED", Align::kRight},
+               {"DECLINED", Align::kRight},
+               {"FAILED", Align::kRight},
+               {"LATE", Align::kRight},
+               {"DIFFERING", Align::kRight}});
+  bool queues = false;
+  for (const Json& engine : engines) {
+    const bool counts = !items(engine, "queues").empty() || number(engine, "batches") > 0U;
+    // The CPU's own copies are not counted by engine.
+    const auto shown = [&](const char* key) { return counts ? count(engine, key) : "-"; };
+    table.add_row({name(engine, "name"), rank_of(engine), shown("batches"),
+                   counts ? bytes(engine, "bytes") : "-", shown("declined"), shown("failed_folios"),
+                   shown("late_folios"), shown("differing_folios")});
+    queues = queues || !items(engine, "queues").empty();
+  }
+  return table.render() + '\n' + (queues ? render_queues(engines) : "no queue\n");
+}
+
+std::string render_reset(const Json& reset) {
+  const std::string whose = text(reset, "configuration") == "file"
+                                ? "has the configuration that was saved"
+                                : "has its configuration again";
+  std::vector<std::string> queues;
+  for (const Json& queue : items(reset, "queues")) {
+    if (queue.is_string()) queues.push_back(printable(queue.get<std::string>()));
+  }
+  return fmt::format("{}: reset, {}; queues enabled: {}\n", name(reset, "device"), whose,
+                     queues.empty() ? "none" : fmt::format("{}", fmt::join(queues, ", ")));
+}
+
 std::string module_line(const Json& module) {
   if (flag(module, "loaded") != false) {
     return fmt::format("{}, ABI {}: {}", name(module, "version"), count(module, "abi_version"),
@@ -242,6 +307,8 @@ std::string render_result(std::string_view method, const Json& params, const Jso
   }
   if (method == "tenant.clear") return fmt::format("tenant {}: cleared\n", name(params, "cgroup"));
   if (method == "request.list") return render_requests(member(result, "requests"), page_bytes);
+  if (method == "engine.list") return render_engines(items(result, "engines"));
+  if (method == "engine.reset") return render_reset(member(result, "reset"));
   if (method == "config.reload") {
     return flag(result, "changed") == true ? "the configuration has been loaded\n"
                                            : "the configuration has not changed\n";

@@ -136,6 +136,39 @@ request 12: /redis.slice to node 1: failed
 )");
 }
 
+TEST(Render, Engines) {
+  EXPECT_EQ(rendered("engine.list", {{"engines", sample_engines()}}), R"(
+ENGINE  RANK  BATCHES   COPIED  DECLINED  FAILED  LATE  DIFFERING
+dsa      100     4711  3.0 GiB        12       3     1          0
+cpu        0        -        -         -       -     -          -
+
+QUEUE      NODE  STATE  DEPTH  BATCH  TRANSFER  DESCRIPTORS  BATCHES   COPIED  ERRORS  LATE  QUARANTINED
+dsa/wq0.0     0  up        64    128   2.0 MiB        70000      900  3.0 GiB       3     0            0
+dsa/wq1.0     -  stuck     64    128   2.0 MiB           12        1  8.0 KiB       0     2            1
+)");
+  EXPECT_EQ(rendered("engine.list", {{"engines", {sample_engines()[1]}}}), R"(
+ENGINE  RANK  BATCHES  COPIED  DECLINED  FAILED  LATE  DIFFERING
+cpu        0        -       -         -       -     -          -
+
+no queue
+)");
+  EXPECT_EQ(rendered("engine.list", Json::object()), "\nno copy engine\n");
+}
+
+TEST(Render, AReset) {
+  EXPECT_EQ(
+      rendered(
+          "engine.reset",
+          {{"reset",
+            {{"device", "dsa0"}, {"configuration", "device"}, {"queues", {"wq0.0", "wq0.1"}}}}}),
+      "\ndsa0: reset, has its configuration again; queues enabled: wq0.0, wq0.1\n");
+  EXPECT_EQ(
+      rendered(
+          "engine.reset",
+          {{"reset", {{"device", "dsa0"}, {"configuration", "file"}, {"queues", Json::array()}}}}),
+      "\ndsa0: reset, has the configuration that was saved; queues enabled: none\n");
+}
+
 TEST(ProgressLine, TellsHowFarAndHowLong) {
   const Json request = sample_request();
   EXPECT_EQ(progress_line(request, 2.0, 80, kPageBytes),

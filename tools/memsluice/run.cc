@@ -6,6 +6,7 @@
 
 #include "tools/memsluice/arguments.h"
 #include "tools/memsluice/doctor.h"
+#include "tools/memsluice/engine.h"
 #include "tools/memsluice/exit_status.h"
 #include "tools/memsluice/format.h"
 #include "tools/memsluice/migrate.h"
@@ -32,6 +33,14 @@ struct Runner {
 
   Result<int> operator()(const MigrateCommand& command) const {
     return run_migrate(command, invocation.json, environment);
+  }
+
+  Result<int> operator()(const EngineQueuesCommand& command) const {
+    return run_engine_queues(command, invocation.json, environment);
+  }
+
+  Result<int> operator()(const EngineResetCommand& command) const {
+    return run_engine_reset(command, invocation.json, environment);
   }
 
   Result<int> operator()(const TopCommand& command) const {

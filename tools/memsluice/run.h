@@ -14,6 +14,8 @@ namespace memsluice {
 struct Environment {
   std::ostream& out;
   std::ostream& err;
+  std::istream* in = nullptr;
+  bool in_is_terminal = false;
   bool out_is_terminal = false;
   bool err_is_terminal = false;
   bool unicode = true;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -20,6 +21,8 @@ struct Outcome {
 };
 
 struct Settings {
+  // What is typed on the terminal; nothing: there is none.
+  std::optional<std::string> typed = std::nullopt;
   bool err_is_terminal = false;
   std::function<int()> stop_signal = [] { return 0; };
 };
@@ -32,6 +35,9 @@ Outcome run_with(const std::string& socket, const std::string& line, Settings se
   environment.client = {
       .socket = socket, .connect_timeout = Milliseconds(300), .reply_timeout = Milliseconds(2000)};
   environment.stop_signal = std::move(settings.stop_signal);
+  std::istringstream in(settings.typed.value_or(""));
+  environment.in = &in;
+  environment.in_is_terminal = settings.typed.has_value();
   std::istringstream words(line);
   const int status = run({std::istream_iterator<std::string>(words), {}}, environment);
   return {status, out.str(), err.str()};
@@ -125,6 +131,92 @@ TEST(Run, ReportsThatItsOutputCannotBeWritten) {
   EXPECT_EQ(err.str(), "memsluice: standard output: cannot be written\n");
 }
 
+size_t calls(const FakeDaemon& daemon, std::string_view method) {
+  size_t count = 0;
+  for (const Json& request : daemon.requests()) count += request["method"] == method;
+  return count;
+}
+
+// Two queues, of which one has nothing to complain of.
+FakeDaemon::Handler queues(Error error) {
+  return [=, known = answers(
+                 {{"engine.list", {{"engines", sample_engines()}}},
+                  {"engine.reset",
+                   {{"reset",
+                     {{"device", "dsa0"}, {"configuration", "device"}, {"queues", {"wq0.0"}}}}}}})](
+             const Json& request) -> std::optional<std::string> {
+    if (request["method"] != "engine.test" && request["method"] != "engine.drain")
+      return known(request);
+    const Json& queue = request["params"]["queue"];
+    if (queue == "wq1.0") return error_line(request, error);
+    return reply_line(request, {{"queue", {{"engine", "dsa"}, {"name", queue}}}});
+  };
+}
+
+const Error kBusy{.code = ErrorCode::kConflict, .message = "it is late", .hint = "reset it"};
+
+TEST(EngineQueues, AreTestedOneAfterTheOther) {
+  const FakeDaemon daemon(queues(kBusy));
+  const Outcome outcome = run_with(daemon, "engine test");
+  EXPECT_EQ(outcome.status, 5);
+  EXPECT_EQ(outcome.out, "dsa/wq0.0: passed\ndsa/wq1.0: failed: it is late (reset it)\n");
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(daemon.requests().back()["params"], Json({{"engine", "dsa"}, {"queue", "wq1.0"}}));
+}
+
+TEST(EngineQueues, AreNamed) {
+  const FakeDaemon daemon(queues(kBusy));
+  const Outcome outcome = run_with(daemon, "engine drain wq1.0 wq0.0 --json");
+  EXPECT_EQ(outcome.status, 5) << "the first that fails; the others have their turn";
+  EXPECT_EQ(Json::parse(outcome.out), Json::parse(R"({"queues": [
+              {"engine": null, "name": "wq1.0", "error": {"code": "conflict", "object": "",
+               "message": "it is late", "hint": "reset it"}},
+              {"engine": "dsa", "name": "wq0.0", "error": null}]})"));
+  EXPECT_EQ(run_with(daemon, "engine drain wq0.0").out, "dsa/wq0.0: drained\n");
+}
+
+TEST(EngineQueues, EndWithWhatIsAboutAllOfThem) {
+  const FakeDaemon daemon(
+      queues({.code = ErrorCode::kUnavailable, .message = "the module is not loaded"}));
+  const Outcome outcome = run_with(daemon, "engine test wq1.0 wq0.0");
+  EXPECT_EQ(outcome.status, 6);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err, "memsluice: the module is not loaded\n");
+  const FakeDaemon empty(answers({{"engine.list", {{"engines", Json::array()}}}}));
+  EXPECT_EQ(run_with(empty, "engine test").status, 4);
+}
+
+TEST(EngineReset, AsksOnATerminal) {
+  const FakeDaemon daemon(queues(kBusy));
+  const Outcome outcome =
+      run_with(daemon, "engine reset dsa0", {.typed = "y\n", .err_is_terminal = true});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_TRUE(outcome.err.ends_with("Reset dsa0? [y/N] ")) << outcome.err;
+  EXPECT_EQ(outcome.out, "dsa0: reset, has its configuration again; queues enabled: wq0.0\n");
+}
+
+TEST(EngineReset, IsNotDoneWithoutAYes) {
+  const FakeDaemon daemon(queues(kBusy));
+  for (const char* typed : {"", "\n", "n\n", "maybe\n"}) {
+    const Outcome outcome =
+        run_with(daemon, "engine reset dsa0", {.typed = typed, .err_is_terminal = true});
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_TRUE(outcome.err.ends_with("memsluice: dsa0: is not reset: nothing has been changed\n"));
+  }
+  const Outcome outcome = run_with(daemon, "engine reset dsa0");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.err.find("memsluice: --yes: is missing"), 0U) << outcome.err;
+  EXPECT_EQ(calls(daemon, "engine.reset"), 0U);
+}
+
+TEST(EngineReset, NeedsNoTerminalWithYes) {
+  const FakeDaemon daemon(queues(kBusy));
+  const Outcome outcome = run_with(daemon, "engine reset dsa0 --yes --json");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(Json::parse(outcome.out)["reset"]["device"], "dsa0");
+  EXPECT_EQ(outcome.err, "");
+}
+
 // A migration that is seen running so many times and then ends.
 FakeDaemon::Handler migration(int running, const char* state, Json error = nullptr) {
   return [=, hello = answers({})](const Json& request) mutable -> std::optional<std::string> {
@@ -140,12 +232,6 @@ FakeDaemon::Handler migration(int running, const char* state, Json error = nullp
     if (request["method"] == "request.wait") std::this_thread::sleep_for(Milliseconds(5));
     return reply_line(request, {{"request", result}});
   };
-}
-
-size_t calls(const FakeDaemon& daemon, std::string_view method) {
-  size_t count = 0;
-  for (const Json& request : daemon.requests()) count += request["method"] == method;
-  return count;
 }
 
 TEST(Migrate, WaitsForTheEnd) {

@@ -65,4 +65,18 @@ inline Json sample_request() {
     "already_there_pages": 700, "refused_pages": {"pinned": 60, "busy": 8, "absent": 0}})");
 }
 
+inline Json sample_engines() {
+  return Json::parse(R"([
+    {"name": "dsa", "rank": 100, "batches": 4711, "bytes": 3221225472, "declined": 12,
+     "failed_folios": 3, "late_folios": 1, "differing_folios": 0, "queues": [
+       {"name": "wq0.0", "node": 0, "state": "up", "depth": 64, "max_batch": 128,
+        "max_transfer_bytes": 2097152, "descriptors": 70000, "batches": 900,
+        "bytes": 3221225472, "errors": 3, "late": 0, "quarantined": 0},
+       {"name": "wq1.0", "node": null, "state": "stuck", "depth": 64, "max_batch": 128,
+        "max_transfer_bytes": 2097152, "descriptors": 12, "batches": 1, "bytes": 8192,
+        "errors": 0, "late": 2, "quarantined": 1}]},
+    {"name": "cpu", "rank": 0, "batches": 0, "bytes": 0, "declined": 0, "failed_folios": 0,
+     "late_folios": 0, "differing_folios": 0, "queues": []}])");
+}
+
 }  // namespace memsluice
