@@ -145,7 +145,8 @@ def test_a_copy_that_fails_fails_the_test(host: Host) -> None:
     result = host.memsluice("engine test wq0.0 dsa/wq1.0")
     assert result.status == 1
     failed, passed = result.stdout.splitlines()
-    assert failed.startswith("dsa/wq0.0: failed: a copy failed") and passed == "dsa/wq1.0: passed"
+    assert failed.startswith("wq0.0: failed: a copy failed")
+    assert passed == "dsa/wq1.0: passed"
 
 
 @on_the_default_kernel
