@@ -184,7 +184,7 @@ TEST_F(ConfigFilesTest, LaterFilesWin) {
 TEST_F(ConfigFilesTest, ProblemsOfAllFilesAreTold) {
   directory_.write("/d.toml", "a = 1\n");
   directory_.write("/conf.d/1.toml", "\nb = 1\n");
-  const std::string hint = ": no such key (known are: api, daemon, defaults, module, tenant)";
+  const std::string hint = ": no such key (known are: api, daemon, defaults, dsa, module, tenant)";
   EXPECT_THAT(problems(load()), ElementsAre(directory_.path("/d.toml:1: a") + hint,
                                             directory_.path("/conf.d/1.toml:2: b") + hint));
 }
