@@ -235,7 +235,7 @@ enum memsluice_engine_action {
 	/*
 	 * Copies through the queue, and compares. It copies again if it did not before.
 	 * EIO: a copy failed; EBADMSG: what it copied differs; ETIMEDOUT: it did not end in time;
-	 * EBUSY: the queue holds descriptors that are late.
+	 * EBUSY: the queue holds descriptors that are late; ENOMEM: no memory to copy.
 	 */
 	MEMSLUICE_ENGINE_TEST = 0,
 	/*
