@@ -85,7 +85,7 @@ std::string random_word(Random& random) {
 TEST(Fuzz, EveryArgumentListIsUnderstoodOrRefusedWithAMessage) {
   Random random(20261129);
   size_t understood = 0;
-  for (int round = 0; round < 1000; ++round) {
+  for (int round = 0; round < 1500; ++round) {
     std::vector<std::string> arguments(random() % 7);
     for (std::string& argument : arguments) argument = random_word(random);
     const auto invocation = parse_arguments(arguments);
