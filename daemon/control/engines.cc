@@ -108,6 +108,10 @@ Error engine_act_error(const Error& error, const QueueName& name, memsluice_engi
                          : "holds descriptors that are late";
       told.hint = "what they may write to is kept unused until they end, or are reset: " + reset;
       break;
+    case ENOMEM:
+      told.message = "is not tested: there was no memory to copy";
+      told.hint = "that says nothing of the queue: try again";
+      break;
     case ENOENT:
       told.message = "is gone: its driver has taken it away, or the engine has been unloaded";
       told.hint = "memsluice engine list shows those there are";

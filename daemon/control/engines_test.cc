@@ -132,6 +132,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "memsluice engine reset dsa0"},
         Meaning{EBUSY, kDrain, ErrorCode::kConflict, "stays in quarantine",
                 "memsluice engine reset dsa0"},
+        Meaning{ENOMEM, kTest, ErrorCode::kFailed, "no memory to copy", "try again"},
         Meaning{ENOENT, kDrain, ErrorCode::kNotFound, "is gone", "engine list"},
         Meaning{EOPNOTSUPP, kDrain, ErrorCode::kBadRequest, "the engine has no queues", ""},
         Meaning{EPERM, kTest, ErrorCode::kDenied, "engine act: Operation not permitted",
