@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.dsa import PROGRAM
+from testbed.dsa import MEMMOVE, PROGRAM
 
 from .dsa_host import COUNTED_MACHINE, DEVICES, ENGINES, MACHINE, Host, booted, counters
 from .measure import Figures
 
 PAGE_BYTES, HUGE_BYTES = 4096, 2 << 20
-MEMMOVE = 3
 TRACE_ENTRIES = 1_000_000
 QUEUE_COUNTS = (1, 2, 4, 8)
 SENSITIVITY = 0.3

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from testbed import machines
-from testbed.dsa import configure, load_driver
+from testbed.dsa import MODULES, configure, load_driver
 from testbed.vm import Vm
 
 MACHINE, COUNTED_MACHINE = "dsa-four", "dsa-counted"
-MODULES = "/opt/memsluice/modules"
 STATISTICS = ["/proc/memsluice/migration", "/proc/memsluice/engines"]
 KNOBS = "/sys/module/memsluice_dsa/parameters"
 # Of the emulation, which may let a thread wait for long.

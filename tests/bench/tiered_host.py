@@ -2,7 +2,6 @@
 """A VM with a fast and a slow node, on which memsluice, the kernel or nobody tiers memory."""
 
 import json
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,8 +14,9 @@ from testbed.errors import TestbedError
 from testbed.traffic import NodeTraffic, Traffic
 from testbed.vm import Vm
 
+from .dsa_host import counters
+
 MACHINE, MACHINE_WITH_DSA = "tiering", "tiering-dsa"
-MODULES = "/opt/memsluice/modules"
 # Of the emulation, which may let a thread wait for long; and what is copied by DSA at all.
 DSA_KNOBS = "deadline_us=10000000 least_bytes=32768"
 TENANT = "/load"
@@ -91,22 +91,21 @@ class TieredHost:
     def memsluice(self) -> None:
         """Module and daemon, which know nothing yet of any load."""
         self.nobody()
-        self.vm.run(f"insmod {MODULES}/memsluice.ko")
+        self.vm.run(f"insmod {dsa.MODULES}/memsluice.ko")
         self._start_daemon()
 
     def memsluice_with_dsa(self) -> None:
         """The same, and pages are copied by the devices."""
         self.nobody()
-        self.vm.run(f"insmod {MODULES}/memsluice.ko")
+        self.vm.run(f"insmod {dsa.MODULES}/memsluice.ko")
         dsa.load_driver(self.vm)
-        self.vm.run(f"insmod {MODULES}/memsluice_dsa.ko {DSA_KNOBS}")
+        self.vm.run(f"insmod {dsa.MODULES}/memsluice_dsa.ko {DSA_KNOBS}")
         self._has_dsa = True
         dsa.configure(self.vm, *[["memsluice"] for _ in self.vm.dsa])
         self._start_daemon()
 
     def copied_by_dsa_bytes(self) -> int:
-        found = re.search(r"^bytes (\d+)$", self.vm.run("cat /proc/memsluice/engines").stdout, re.M)
-        return int(found[1]) if found else 0
+        return counters(self.vm)["bytes"]
 
     def tenant(self) -> dict[str, Any] | None:
         """What the daemon knows of the tenant; None as long as it knows none."""

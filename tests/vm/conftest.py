@@ -156,8 +156,8 @@ def engine(idxd: Vm) -> Iterator[dsa_engine.Engine]:
     """That of memsluice_dsa: two devices, two queues each."""
     idxd.run(
         f"""
-        grep -qw ^memsluice /proc/modules || insmod {dsa_engine.MODULES}/memsluice.ko
-        insmod {dsa_engine.MODULES}/memsluice_dsa.ko {dsa_engine.KNOBS_OF_TESTS}
+        grep -qw ^memsluice /proc/modules || insmod {dsa.MODULES}/memsluice.ko
+        insmod {dsa.MODULES}/memsluice_dsa.ko {dsa_engine.KNOBS_OF_TESTS}
         """
     )
     dsa_engine.configure_all(idxd)

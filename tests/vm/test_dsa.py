@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from testbed.dsa import ENGINES, Device, configure
+from testbed.dsa import ENGINES, MODULES, Device, configure
 from testbed.vm import Vm
 
 pytestmark = [pytest.mark.machine("dsa"), pytest.mark.kernels("6.12", "backports")]
 
-MODULES = "/opt/memsluice/modules"
 DEVICES = "/sys/bus/dsa/devices"
 PARAMETERS = "/sys/module/memsluice_test_dma/parameters"
 PAGE_BYTES = 4096

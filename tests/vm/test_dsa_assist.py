@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 from testbed.agent import Command
-from testbed.dsa_engine import MODULES, PATIENCE_SECONDS, SHORT_DEADLINE_US, Engine
+from testbed.dsa import MODULES
+from testbed.dsa_engine import PATIENCE_SECONDS, SHORT_DEADLINE_US, Engine
 from testbed.kernels import DEBIAN_KERNELS, DEFAULT
 from testbed.vm import Vm
 

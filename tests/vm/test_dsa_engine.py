@@ -4,12 +4,12 @@
 import re
 
 import pytest
+from testbed.dsa import BATCH, MEMMOVE, MODULES, SUCCESS
 from testbed.dsa_engine import (
     DEADLINE_US,
     DEVICES,
     KNOBS,
     KNOBS_OF_TESTS,
-    MODULES,
     PATIENCE_SECONDS,
     PROGRAM,
     QUEUES,
@@ -25,8 +25,6 @@ pytestmark = pytest.mark.machine("dsa")
 on_every_kernel = pytest.mark.kernels(*DEBIAN_KERNELS)
 on_the_default_kernel = pytest.mark.kernels(DEFAULT)
 
-MEMMOVE, BATCH = 3, 1
-SUCCESS, BATCH_FAILED = 0x01, 0x05
 # What a descriptor can fail with; 0x80: it was a write.
 STATUSES = [
     *(0x03, 0x04, 0x10, 0x11, 0x12, 0x13, 0x16, 0x19, 0x1A, 0x1C, 0x1D, 0x1E, 0x1F, 0x20, 0x21),

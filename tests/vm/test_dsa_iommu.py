@@ -2,11 +2,10 @@
 """memsluice_dsa where an IOMMU stands between devices and memory: every copy is mapped."""
 
 import pytest
+from testbed.dsa import MEMMOVE, SUCCESS
 from testbed.dsa_engine import DEADLINE_US, PATIENCE_SECONDS, SHORT_DEADLINE_US, Engine
 
 pytestmark = pytest.mark.machine("dsa-iommu")
-MEMMOVE = 3
-SUCCESS = 1
 
 
 def test_what_is_mapped_is_copied(engine: Engine) -> None:

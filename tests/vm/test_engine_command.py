@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from testbed.agent import Command, Result
-from testbed.dsa import ENGINES, configure
+from testbed.dsa import ENGINES, MEMMOVE, SUCCESS, configure
 from testbed.dsa_engine import (
     DEADLINE_US,
     PATIENCE_SECONDS,
@@ -29,7 +29,6 @@ on_the_default_kernel = pytest.mark.kernels(DEFAULT)
 CONFIG = "/etc/memsluice/memsluiced.toml"
 SAVED = "/tmp/saved-dsa.conf"
 NOBODY = 65534
-MEMMOVE, SUCCESS = 3, 1
 # Who has the queues of the two devices. The second user of dsa0 is the kernel's own.
 DRIVERS = (("memsluice", "dmaengine"), ("memsluice",))
 QUEUES = {"dsa/wq0.0", "dsa/wq1.0"}

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 PROGRAM = RELEASE / "tools/memsluice-dsa/memsluice-dsa"
 START_SECONDS = 20
+MODULES = "/opt/memsluice/modules"  # in the guest
+# Of the specification: operations, and a status.
+MEMMOVE, BATCH = 3, 1
+SUCCESS = 1
 ENGINES = 4  # of a device, if nothing else is said
 QUEUE_ENTRIES = 64
 ASK_SECONDS = 60
@@ -25,7 +29,7 @@ ASK_SECONDS = 60
 
 def load_driver(vm: "Vm") -> None:
     """With the instruction that emulated CPUs lack."""
-    vm.run("insmod /opt/memsluice/modules/memsluice_test_movdir64b.ko && modprobe idxd")
+    vm.run(f"insmod {MODULES}/memsluice_test_movdir64b.ko && modprobe idxd")
 
 
 def unload_driver(vm: "Vm") -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from . import dsa
 from .vm import Vm
 
-MODULES = "/opt/memsluice/modules"
 KNOBS = "/sys/module/memsluice_dsa/parameters"
 ENGINES_FILE = "/proc/memsluice/engines"
 PROGRAM = "/opt/memsluice/release/tests/vm/module/module-test"
