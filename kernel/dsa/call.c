@@ -82,7 +82,7 @@ static void count_failure(struct memsluice_dsa_queue *queue, u8 status)
 	spin_lock(&queue->lock);
 	queue->counts.errors++;
 	queue->counts.by_status[status & DSA_COMP_STATUS_MASK]++;
-	rests = ++queue->failures >= FAILURES_MAX && queue->state == MEMSLUICE_DSA_UP;
+	rests = ++queue->failures >= FAILURES_MAX && queue->state == MEMSLUICE_QUEUE_UP;
 	if (rests)
 		memsluice_dsa_rest(queue);
 	spin_unlock(&queue->lock);
@@ -100,7 +100,7 @@ static void count_success(struct memsluice_dsa_queue *queue, u64 bytes)
 	queue->counts.bytes += bytes;
 	queue->counts.by_status[DSA_COMP_SUCCESS]++;
 	queue->failures = 0;
-	if (queue->state == MEMSLUICE_DSA_UP)
+	if (queue->state == MEMSLUICE_QUEUE_UP)
 		queue->rest_ms = 0;
 	spin_unlock(&queue->lock);
 }
@@ -518,8 +518,8 @@ static void give_to_queue(struct memsluice_dsa_call *call, struct memsluice_dsa_
 	list_del(&slot->link);
 	spin_lock(&queue->lock);
 	memsluice_dsa_keep_late(slot);
-	first = queue->state != MEMSLUICE_DSA_STUCK;
-	queue->state = MEMSLUICE_DSA_STUCK;
+	first = queue->state != MEMSLUICE_QUEUE_STUCK;
+	queue->state = MEMSLUICE_QUEUE_STUCK;
 	spin_unlock(&queue->lock);
 	memsluice_dsa_care_soon();
 	if (first)

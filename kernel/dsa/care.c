@@ -107,7 +107,7 @@ void memsluice_dsa_release_all(struct memsluice_dsa_queue *queue)
 void memsluice_dsa_rest(struct memsluice_dsa_queue *queue)
 {
 	lockdep_assert_held(&queue->lock);
-	queue->state = MEMSLUICE_DSA_RESTING;
+	queue->state = MEMSLUICE_QUEUE_RESTING;
 	queue->rest_ms = clamp(2 * queue->rest_ms, REST_MS_MIN, REST_MS_MAX);
 	queue->test_at = jiffies + msecs_to_jiffies(queue->rest_ms);
 	memsluice_dsa_care_soon();
@@ -129,11 +129,11 @@ static int test(struct memsluice_dsa_queue *queue)
 	if (err == -ENOMEM) /* which says nothing about the queue */
 		return err;
 	spin_lock(&queue->lock);
-	stuck = queue->state == MEMSLUICE_DSA_STUCK;
+	stuck = queue->state == MEMSLUICE_QUEUE_STUCK;
 	if (!stuck && err) {
 		memsluice_dsa_rest(queue);
 	} else if (!stuck) {
-		queue->state = MEMSLUICE_DSA_UP;
+		queue->state = MEMSLUICE_QUEUE_UP;
 		queue->drained = false;
 	}
 	spin_unlock(&queue->lock);
@@ -149,21 +149,21 @@ static int test(struct memsluice_dsa_queue *queue)
 
 static void care_for(struct memsluice_dsa_queue *queue)
 {
-	if (queue->state == MEMSLUICE_DSA_STUCK && !release_ended(queue)) {
+	if (queue->state == MEMSLUICE_QUEUE_STUCK && !release_ended(queue)) {
 		pr_info("%s: what was late has ended\n", memsluice_dsa_name(queue));
 		spin_lock(&queue->lock);
 		memsluice_dsa_rest(queue);
 		spin_unlock(&queue->lock);
 	}
-	if (queue->state == MEMSLUICE_DSA_RESTING && !queue->drained &&
+	if (queue->state == MEMSLUICE_QUEUE_RESTING && !queue->drained &&
 	    time_after_eq(jiffies, queue->test_at))
 		test(queue);
 }
 
 static bool needs_care(const struct memsluice_dsa_queue *queue)
 {
-	return queue->state == MEMSLUICE_DSA_STUCK ||
-	       (queue->state == MEMSLUICE_DSA_RESTING && !queue->drained);
+	return queue->state == MEMSLUICE_QUEUE_STUCK ||
+	       (queue->state == MEMSLUICE_QUEUE_RESTING && !queue->drained);
 }
 
 static void care(struct work_struct *unused)
@@ -204,7 +204,7 @@ int memsluice_dsa_test_queue(const char *name)
 	mutex_lock(&test_lock);
 	queue = find(name);
 	if (queue)
-		err = queue->state == MEMSLUICE_DSA_STUCK ? -EBUSY : test(queue);
+		err = queue->state == MEMSLUICE_QUEUE_STUCK ? -EBUSY : test(queue);
 	mutex_unlock(&test_lock);
 	up_read(&memsluice_dsa_queues_lock);
 	return err;

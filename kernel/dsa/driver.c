@@ -150,7 +150,7 @@ static int probe(struct idxd_dev *idxd_dev)
 	}
 
 	/* Not up before it has shown that it copies what it is told to. */
-	queue->state = MEMSLUICE_DSA_RESTING;
+	queue->state = MEMSLUICE_QUEUE_RESTING;
 	queue->test_at = jiffies;
 	down_read(&memsluice_dsa_queues_lock);
 	err = memsluice_dsa_trial(queue);
@@ -161,7 +161,7 @@ static int probe(struct idxd_dev *idxd_dev)
 		pr_err("%s: failed its test (%d): it does not copy until it passes one\n", name,
 		       err);
 	else
-		queue->state = MEMSLUICE_DSA_UP;
+		queue->state = MEMSLUICE_QUEUE_UP;
 	down_write(&memsluice_dsa_queues_lock);
 	list_add_tail(&queue->link, &memsluice_dsa_queues);
 	up_write(&memsluice_dsa_queues_lock);

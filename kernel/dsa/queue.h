@@ -7,6 +7,7 @@
 #include <linux/rwsem.h>
 #include <linux/spinlock.h>
 
+#include "include/uapi/memsluice.h"
 #include "kernel/copy/share.h"
 #include "kernel/dsa/idxd.h"
 
@@ -16,12 +17,6 @@ struct seq_file;
 
 /* Descriptors of one batch. More are not faster, and each costs memory in every list. */
 #define MEMSLUICE_DSA_BATCH_MAX 128U
-
-enum memsluice_dsa_queue_state {
-	MEMSLUICE_DSA_UP,
-	MEMSLUICE_DSA_RESTING, /* has failed; it is tested before it copies again */
-	MEMSLUICE_DSA_STUCK, /* holds descriptors that are late */
-};
 
 /* What one MEMMOVE copies. */
 struct memsluice_dsa_piece {
@@ -80,7 +75,7 @@ struct memsluice_dsa_queue {
 	spinlock_t lock; /* all below */
 	struct list_head lists;
 	struct list_head late;
-	enum memsluice_dsa_queue_state state;
+	enum memsluice_queue_state state; /* never MEMSLUICE_QUEUE_DRAINED, but: */
 	bool drained; /* by somebody's wish it copies nothing, whatever its state */
 	struct memsluice_share share; /* of the bytes that it is copying */
 	unsigned int interrupts; /* that are to come */
@@ -97,7 +92,7 @@ extern struct list_head memsluice_dsa_queues;
 /* May calls copy through it? */
 static inline bool memsluice_dsa_is_up(const struct memsluice_dsa_queue *queue)
 {
-	return READ_ONCE(queue->state) == MEMSLUICE_DSA_UP && !READ_ONCE(queue->drained);
+	return READ_ONCE(queue->state) == MEMSLUICE_QUEUE_UP && !READ_ONCE(queue->drained);
 }
 
 static inline struct device *memsluice_dsa_device(struct memsluice_dsa_queue *queue)

@@ -17,11 +17,8 @@ static const char *const state_names[] = {
 static enum memsluice_queue_state state_of(const struct memsluice_dsa_queue *queue)
 {
 	lockdep_assert_held(&queue->lock);
-	if (queue->state == MEMSLUICE_DSA_STUCK)
-		return MEMSLUICE_QUEUE_STUCK;
-	if (queue->drained)
-		return MEMSLUICE_QUEUE_DRAINED;
-	return queue->state == MEMSLUICE_DSA_UP ? MEMSLUICE_QUEUE_UP : MEMSLUICE_QUEUE_RESTING;
+	return queue->drained && queue->state != MEMSLUICE_QUEUE_STUCK ? MEMSLUICE_QUEUE_DRAINED :
+									 queue->state;
 }
 
 static void show_queue(struct seq_file *file, struct memsluice_dsa_queue *queue)
