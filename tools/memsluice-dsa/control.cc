@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kLineMax = 1 << 16;
 constexpr size_t kDepthMax = 8;
 constexpr size_t kClientsMax = 16;
-constexpr Milliseconds kSendTimeout{5000};
+constexpr Milliseconds kReplyTimeout{5000};
 
 Result<uint64_t> only_number(const Json& parameters, const char* key, uint64_t high) {
   ObjectReader reader(parameters);
@@ -119,7 +119,7 @@ void ControlServer::add_client(Fd socket) {
     log_.warning("more than {} clients of the control socket: one is turned away", kClientsMax);
     return;
   }
-  set_send_timeout(socket.get(), kSendTimeout);
+  set_send_timeout(socket.get(), kReplyTimeout);
   const int key = socket.get();
   auto watch = loop_.watch(key, EPOLLIN, [this, key](uint32_t) { read_from(key); });
   if (!watch.ok()) {

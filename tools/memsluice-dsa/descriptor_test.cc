@@ -13,7 +13,7 @@
 namespace memsluice::dsa {
 namespace {
 
-constexpr uint64_t kSource = 0x10000, kDestination = 0x20000, kRecord = 0x30020;
+constexpr uint64_t kSourceAddress = 0x10000, kDestinationAddress = 0x20000, kRecord = 0x30020;
 constexpr uint32_t kSize = 4096;
 constexpr uint32_t kFlags = 0xffffff;
 
@@ -33,7 +33,7 @@ Descriptor well_formed(unsigned opcode) {
   descriptor.completion_addr = kRecord;
   switch (opcode) {
     case DSA_OPCODE_BATCH:
-      descriptor.desc_list_addr = kSource;
+      descriptor.desc_list_addr = kSourceAddress;
       descriptor.desc_count = 2;
       break;
     case DSA_OPCODE_MEMMOVE:
@@ -41,16 +41,16 @@ Descriptor well_formed(unsigned opcode) {
     case DSA_OPCODE_COMPARE:
     case DSA_OPCODE_COMPVAL:
     case DSA_OPCODE_COPY_CRC:
-      descriptor.src_addr = kSource;
-      descriptor.dst_addr = kDestination;
+      descriptor.src_addr = kSourceAddress;
+      descriptor.dst_addr = kDestinationAddress;
       descriptor.xfer_size = kSize;
       break;
     case DSA_OPCODE_CRCGEN:
-      descriptor.src_addr = kSource;
+      descriptor.src_addr = kSourceAddress;
       descriptor.xfer_size = kSize;
       break;
     case DSA_OPCODE_CFLUSH:
-      descriptor.dst_addr = kDestination;
+      descriptor.dst_addr = kDestinationAddress;
       descriptor.xfer_size = kSize;
       break;
     default:
@@ -358,22 +358,22 @@ TEST(Descriptor, BatchesAreNotLimitedByTheSizeOfTransfers) {
 TEST(Descriptor, ListsOfBatchesAreAligned) {
   Descriptor batch = well_formed(DSA_OPCODE_BATCH);
   for (const uint64_t off : {1, 32, 63}) {
-    batch.desc_list_addr = kSource + off;
+    batch.desc_list_addr = kSourceAddress + off;
     EXPECT_EQ(status_of(batch), DSA_COMP_DESCLIST_ALIGN) << off;
   }
-  batch.desc_list_addr = kSource + 64;
+  batch.desc_list_addr = kSourceAddress + 64;
   EXPECT_EQ(status_of(batch), 0);
 }
 
 TEST(Descriptor, ACopyWithAChecksumDoesNotOverlap) {
   Descriptor copy = well_formed(DSA_OPCODE_COPY_CRC);
   for (const auto& [destination, status] :
-       {std::pair<uint64_t, uint8_t>{kSource, DSA_COMP_OVERLAP_BUFFERS},
-        {kSource + 1, DSA_COMP_OVERLAP_BUFFERS},
-        {kSource + kSize - 1, DSA_COMP_OVERLAP_BUFFERS},
-        {kSource + kSize, 0},
-        {kSource - kSize + 1, DSA_COMP_OVERLAP_BUFFERS},
-        {kSource - kSize, 0}}) {
+       {std::pair<uint64_t, uint8_t>{kSourceAddress, DSA_COMP_OVERLAP_BUFFERS},
+        {kSourceAddress + 1, DSA_COMP_OVERLAP_BUFFERS},
+        {kSourceAddress + kSize - 1, DSA_COMP_OVERLAP_BUFFERS},
+        {kSourceAddress + kSize, 0},
+        {kSourceAddress - kSize + 1, DSA_COMP_OVERLAP_BUFFERS},
+        {kSourceAddress - kSize, 0}}) {
     copy.dst_addr = destination;
     EXPECT_EQ(status_of(copy), status) << std::hex << destination;
   }
@@ -382,7 +382,7 @@ TEST(Descriptor, ACopyWithAChecksumDoesNotOverlap) {
 TEST(Descriptor, OtherOperationsMayOverlap) {
   for (const unsigned opcode : {DSA_OPCODE_MEMMOVE, DSA_OPCODE_COMPARE}) {
     Descriptor descriptor = well_formed(opcode);
-    descriptor.dst_addr = kSource + 1;
+    descriptor.dst_addr = kSourceAddress + 1;
     EXPECT_EQ(status_of(descriptor), 0) << opcode;
   }
 }
@@ -412,14 +412,14 @@ TEST_P(EveryOperation, TouchesTheAddressesThatItHas) {
                                            DSA_OPCODE_COMPARE, DSA_OPCODE_COPY_CRC,
                                            DSA_OPCODE_CFLUSH};
   const Descriptor descriptor = well_formed(GetParam());
-  EXPECT_EQ(touches(descriptor, kSource), sources.contains(GetParam()));
-  EXPECT_EQ(touches(descriptor, kDestination), destinations.contains(GetParam()));
+  EXPECT_EQ(touches(descriptor, kSourceAddress), sources.contains(GetParam()));
+  EXPECT_EQ(touches(descriptor, kDestinationAddress), destinations.contains(GetParam()));
   EXPECT_FALSE(touches(descriptor, 0)) << "what it does not use is no address";
 }
 
 TEST(Descriptor, TouchesFromItsFirstByteToItsLast) {
   const Descriptor move = well_formed(DSA_OPCODE_MEMMOVE);
-  for (const uint64_t begin : {kSource, kDestination}) {
+  for (const uint64_t begin : {kSourceAddress, kDestinationAddress}) {
     EXPECT_FALSE(touches(move, begin - 1));
     EXPECT_TRUE(touches(move, begin));
     EXPECT_TRUE(touches(move, begin + kSize - 1));
@@ -430,14 +430,14 @@ TEST(Descriptor, TouchesFromItsFirstByteToItsLast) {
 
 TEST(Descriptor, OfABatchTouchesTheWholeList) {
   const Descriptor batch = well_formed(DSA_OPCODE_BATCH);
-  EXPECT_TRUE(touches(batch, kSource + 2 * sizeof(Descriptor) - 1));
-  EXPECT_FALSE(touches(batch, kSource + 2 * sizeof(Descriptor)));
+  EXPECT_TRUE(touches(batch, kSourceAddress + 2 * sizeof(Descriptor) - 1));
+  EXPECT_FALSE(touches(batch, kSourceAddress + 2 * sizeof(Descriptor)));
 }
 
 TEST(Descriptor, OfAnUnknownOperationTouchesNothing) {
   Descriptor descriptor = well_formed(DSA_OPCODE_MEMMOVE);
   descriptor.opcode = 0xff;
-  EXPECT_FALSE(touches(descriptor, kSource));
+  EXPECT_FALSE(touches(descriptor, kSourceAddress));
 }
 
 std::vector<uint8_t> any_bytes() {

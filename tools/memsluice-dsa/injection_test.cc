@@ -16,13 +16,13 @@ Rule rule(const char* text) {
   return read.ok() ? *read : Rule();
 }
 
-struct Mistake {
+struct MistakenRule {
   const char* rule;
   const char* object;
   const char* message;
 };
 
-class MistakenRules : public testing::TestWithParam<Mistake> {};
+class MistakenRules : public testing::TestWithParam<MistakenRule> {};
 
 TEST_P(MistakenRules, AreRefusedByName) {
   const auto read = rule_from_json(Json::parse(GetParam().rule));
@@ -37,45 +37,50 @@ constexpr const char* kUnknownAction = "is not status, delay, drop-interrupt, ho
 INSTANTIATE_TEST_SUITE_P(
     Injection, MistakenRules,
     testing::Values(
-        Mistake{"[]", "", "must be an object"}, Mistake{"7", "", "must be an object"},
-        Mistake{"{}", "do", "is missing"}, Mistake{R"({"do": null})", "do", kUnknownAction},
-        Mistake{R"({"do": 3})", "do", kUnknownAction},
-        Mistake{R"({"do": "explode"})", "do", kUnknownAction},
-        Mistake{R"({"do": "", "queue": 1})", "do", kUnknownAction},
-        Mistake{R"({"do": "explode", "status": 3})", "do", kUnknownAction},
-        Mistake{R"({"do": "hold", "queu": 1})", "queu", "no such key"},
-        Mistake{R"({"do": "hold", "status": 3})", "status", "no such key"},
-        Mistake{R"({"do": "delay", "delay_us": 1, "reset": "warm"})", "reset", "no such key"},
-        Mistake{R"({"do": "status", "status": 3, "delay_us": 1})", "delay_us", "no such key"},
-        Mistake{R"({"do": "status"})", "status", "is missing"},
-        Mistake{R"({"do": "status", "status": 0})", "status",
-                "must be a whole number from 1 to 255"},
-        Mistake{R"({"do": "status", "status": 256})", "status",
-                "must be a whole number from 1 to 255"},
-        Mistake{R"({"do": "status", "status": "3"})", "status",
-                "must be a whole number from 1 to 255"},
-        Mistake{R"({"do": "status", "status": 3, "completed_bytes": 4294967296})",
-                "completed_bytes", "must be a whole number from 0 to 4294967295"},
-        Mistake{R"({"do": "delay"})", "delay_us", "is missing"},
-        Mistake{R"({"do": "delay", "delay_us": 0})", "delay_us",
-                "must be a whole number from 1 to 600000000"},
-        Mistake{R"({"do": "delay", "delay_us": 600000001})", "delay_us",
-                "must be a whole number from 1 to 600000000"},
-        Mistake{R"({"do": "halt", "reset": "hot"})", "reset", "is not software, flr, warm or cold"},
-        Mistake{R"({"do": "halt", "reset": 1})", "reset", "must be a string"},
-        Mistake{R"({"do": "hold", "queue": 64})", "queue", "must be a whole number from 0 to 63"},
-        Mistake{R"({"do": "hold", "queue": -1})", "queue", "must be a whole number from 0 to 63"},
-        Mistake{R"({"do": "hold", "queue": 1.5})", "queue", "must be a whole number from 0 to 63"},
-        Mistake{R"({"do": "hold", "opcode": 256})", "opcode",
-                "must be a whole number from 0 to 255"},
-        Mistake{R"({"do": "hold", "address": -1})", "address",
-                "must be a whole number from 0 to 18446744073709551615"},
-        Mistake{R"({"do": "hold", "skip": -1})", "skip",
-                "must be a whole number from 0 to 18446744073709551615"},
-        Mistake{R"({"do": "hold", "every": 0})", "every",
-                "must be a whole number from 1 to 18446744073709551615"},
-        Mistake{R"({"do": "hold", "count": true})", "count",
-                "must be a whole number from 0 to 18446744073709551615"}));
+        MistakenRule{"[]", "", "must be an object"}, MistakenRule{"7", "", "must be an object"},
+        MistakenRule{"{}", "do", "is missing"},
+        MistakenRule{R"({"do": null})", "do", kUnknownAction},
+        MistakenRule{R"({"do": 3})", "do", kUnknownAction},
+        MistakenRule{R"({"do": "explode"})", "do", kUnknownAction},
+        MistakenRule{R"({"do": "", "queue": 1})", "do", kUnknownAction},
+        MistakenRule{R"({"do": "explode", "status": 3})", "do", kUnknownAction},
+        MistakenRule{R"({"do": "hold", "queu": 1})", "queu", "no such key"},
+        MistakenRule{R"({"do": "hold", "status": 3})", "status", "no such key"},
+        MistakenRule{R"({"do": "delay", "delay_us": 1, "reset": "warm"})", "reset", "no such key"},
+        MistakenRule{R"({"do": "status", "status": 3, "delay_us": 1})", "delay_us", "no such key"},
+        MistakenRule{R"({"do": "status"})", "status", "is missing"},
+        MistakenRule{R"({"do": "status", "status": 0})", "status",
+                     "must be a whole number from 1 to 255"},
+        MistakenRule{R"({"do": "status", "status": 256})", "status",
+                     "must be a whole number from 1 to 255"},
+        MistakenRule{R"({"do": "status", "status": "3"})", "status",
+                     "must be a whole number from 1 to 255"},
+        MistakenRule{R"({"do": "status", "status": 3, "completed_bytes": 4294967296})",
+                     "completed_bytes", "must be a whole number from 0 to 4294967295"},
+        MistakenRule{R"({"do": "delay"})", "delay_us", "is missing"},
+        MistakenRule{R"({"do": "delay", "delay_us": 0})", "delay_us",
+                     "must be a whole number from 1 to 600000000"},
+        MistakenRule{R"({"do": "delay", "delay_us": 600000001})", "delay_us",
+                     "must be a whole number from 1 to 600000000"},
+        MistakenRule{R"({"do": "halt", "reset": "hot"})", "reset",
+                     "is not software, flr, warm or cold"},
+        MistakenRule{R"({"do": "halt", "reset": 1})", "reset", "must be a string"},
+        MistakenRule{R"({"do": "hold", "queue": 64})", "queue",
+                     "must be a whole number from 0 to 63"},
+        MistakenRule{R"({"do": "hold", "queue": -1})", "queue",
+                     "must be a whole number from 0 to 63"},
+        MistakenRule{R"({"do": "hold", "queue": 1.5})", "queue",
+                     "must be a whole number from 0 to 63"},
+        MistakenRule{R"({"do": "hold", "opcode": 256})", "opcode",
+                     "must be a whole number from 0 to 255"},
+        MistakenRule{R"({"do": "hold", "address": -1})", "address",
+                     "must be a whole number from 0 to 18446744073709551615"},
+        MistakenRule{R"({"do": "hold", "skip": -1})", "skip",
+                     "must be a whole number from 0 to 18446744073709551615"},
+        MistakenRule{R"({"do": "hold", "every": 0})", "every",
+                     "must be a whole number from 1 to 18446744073709551615"},
+        MistakenRule{R"({"do": "hold", "count": true})", "count",
+                     "must be a whole number from 0 to 18446744073709551615"}));
 
 TEST(Injection, ActsOnceOnAnythingUnlessTold) {
   const Rule hold = rule(R"({"do": "hold"})");

@@ -14,7 +14,7 @@ namespace memsluice::dsa {
 namespace {
 
 enum Command : uint16_t {
-  kVersion = 1,
+  kNegotiateVersion = 1,
   kDmaMap,
   kDmaUnmap,
   kDeviceInfo,
@@ -134,7 +134,7 @@ void VfioUser::reset() {
 
 VfioUser::Reply VfioUser::handle(uint16_t command, Payload payload, std::vector<Fd>& files) {
   switch (command) {
-    case kVersion:
+    case kNegotiateVersion:
       return version(payload);
     case kDmaMap:
       return map(payload, files);

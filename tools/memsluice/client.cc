@@ -24,10 +24,6 @@ constexpr const char* kStartHint = "start the daemon: systemctl start memsluiced
 constexpr const char* kLookHint =
     "look at the daemon: systemctl status memsluiced; journalctl -u memsluiced";
 
-Milliseconds now() {
-  return SystemClock().monotonic();
-}
-
 std::string permission_hint(const std::string& path) {
   struct stat status {};
   const group* owner = stat(path.c_str(), &status) == 0 ? getgrgid(status.st_gid) : nullptr;
@@ -103,7 +99,7 @@ Result<Json> Client::call(std::string_view method, const Json& params) {
   const uint64_t id = next_id_++;
   Json request = {{"id", id}, {"method", method}};
   if (!params.empty()) request["params"] = params;
-  const Milliseconds deadline = now() + options_.reply_timeout;
+  const Milliseconds deadline = SystemClock().monotonic() + options_.reply_timeout;
   if (auto sent = send(to_line(request), deadline); !sent.ok()) return sent.error();
   auto line = receive_line(deadline);
   if (!line.ok()) return line.error();
@@ -164,7 +160,7 @@ Result<std::string> Client::receive_line(Milliseconds deadline) {
 Result<void> Client::wait_for(short events, Milliseconds deadline) {
   pollfd entry{.fd = socket_.get(), .events = events, .revents = 0};
   while (true) {
-    const auto left = std::max(Milliseconds(0), deadline - now());
+    const auto left = std::max(Milliseconds(0), deadline - SystemClock().monotonic());
     const int ready = poll(&entry, 1, static_cast<int>(left.count()));
     if (ready > 0) return {};
     if (ready == 0) {

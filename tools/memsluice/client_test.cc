@@ -21,7 +21,7 @@ ClientOptions options(const FakeDaemon& daemon) {
 }
 
 // Answers hello properly, and anything else with these bytes.
-FakeDaemon::Handler answers_with(std::optional<std::string> bytes) {
+FakeDaemon::Handler answers_with(const std::optional<std::string>& bytes) {
   return [hello = answers({}), bytes](const Json& request) {
     return request["method"] == "hello" ? hello(request) : bytes;
   };

@@ -17,10 +17,6 @@ constexpr Milliseconds kProgressAfter{1000};
 constexpr Milliseconds kCancelWait{5000};
 constexpr const char* kClearLine = "\r\033[K";
 
-Milliseconds now() {
-  return SystemClock().monotonic();
-}
-
 bool has_ended(const Json& request) {
   return text(request, "state") != "running";
 }
@@ -28,7 +24,8 @@ bool has_ended(const Json& request) {
 // The bar that stands on the last line of a terminal while a request runs.
 class Progress {
  public:
-  explicit Progress(const Environment& environment) : environment_(environment), start_(now()) {}
+  explicit Progress(const Environment& environment)
+      : environment_(environment), start_(SystemClock().monotonic()) {}
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress() {
@@ -36,7 +33,7 @@ class Progress {
   }
 
   void show(const Json& request) {
-    const Milliseconds elapsed = now() - start_;
+    const Milliseconds elapsed = SystemClock().monotonic() - start_;
     if (!environment_.err_is_terminal || elapsed < kProgressAfter) return;
     const double elapsed_s = static_cast<double>(elapsed.count()) / 1000;
     environment_.err << kClearLine
@@ -81,8 +78,9 @@ Result<Json> wait_until_ended(Client& client, Json request, const Environment& e
 
 Result<Json> cancel(Client& client, uint64_t id) {
   auto request = call_request(client, "request.cancel", {{"id", id}});
-  const Milliseconds deadline = now() + kCancelWait;
-  while (request.ok() && !has_ended(*request) && now() < deadline) request = wait_once(client, id);
+  const Milliseconds deadline = SystemClock().monotonic() + kCancelWait;
+  while (request.ok() && !has_ended(*request) && SystemClock().monotonic() < deadline)
+    request = wait_once(client, id);
   return request;
 }
 

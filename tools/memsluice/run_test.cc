@@ -138,7 +138,7 @@ size_t calls(const FakeDaemon& daemon, std::string_view method) {
 }
 
 // Two queues, of which one has nothing to complain of.
-FakeDaemon::Handler queues(Error error) {
+FakeDaemon::Handler queues(const Error& error) {
   return [=, known = answers(
                  {{"engine.list", {{"engines", sample_engines()}}},
                   {"engine.reset",
@@ -218,7 +218,7 @@ TEST(EngineReset, NeedsNoTerminalWithYes) {
 }
 
 // A migration that is seen running so many times and then ends.
-FakeDaemon::Handler migration(int running, const char* state, Json error = nullptr) {
+FakeDaemon::Handler migration(int running, const char* state, const Json& error = nullptr) {
   return [=, hello = answers({})](const Json& request) mutable -> std::optional<std::string> {
     if (request["method"] == "hello") return hello(request);
     Json result = sample_request();

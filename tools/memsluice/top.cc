@@ -12,10 +12,6 @@
 namespace memsluice {
 namespace {
 
-Milliseconds now() {
-  return SystemClock().monotonic();
-}
-
 // Takes samples, and finds the daemon again when it has been restarted.
 class Sampler {
  public:
@@ -32,7 +28,7 @@ class Sampler {
       client_.reset();
       return status.error();
     }
-    const Milliseconds time = now();
+    const Milliseconds time = SystemClock().monotonic();
     const double interval_s = static_cast<double>((time - earlier_time_).count()) / 1000;
     Json sample = top_sample(*status, earlier_, earlier_.is_null() ? 0 : interval_s);
     earlier_ = std::move(*status);

@@ -12,6 +12,7 @@ from .tree import CXX, NotApplicable, Tree
 JOBS = 2
 # TRACE_EVENT() has a layout of its own.
 UNFORMATTED = ("kernel/abi/trace.h", "kernel/dsa/trace.h")
+UNITY_SOURCE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
 FORMAT_FINDING = re.compile(r"(.*?):(\d+):\d+: error: ")
 
 
@@ -30,26 +31,26 @@ def format_(tree: Tree) -> list[str]:
 
 def tidy(tree: Tree) -> list[str]:
     """What was clean stays so until it, what it includes, its flags or the rules change."""
-    release = tree.build / "release"
-    database = release / "compile_commands.json"
+    # Its files are compiled many at once: what they all include is looked at once.
+    debug = tree.build / "debug"
+    database = debug / "compile_commands.json"
     if not database.exists():
-        raise NotApplicable("not configured: cmake --preset release")
+        raise NotApplicable("not configured: cmake --preset debug")
     ours = set(tree.files)
-    # Without tests: they take as long again, and the compiler's warnings are on for them too.
     # Without the module, whose pure parts tests compile: it has the kernel's customs, and sparse.
-    checked = {path for path in ours if not path.stem.endswith("_test")}
-    checked -= set(tree.below("kernel")) | set(tree.below("tests"))
+    # Without what is for guests, which this build leaves out.
+    checked = ours - set(tree.below("kernel")) - set(tree.below("tests"))
     # A file that several targets compile is checked once.
     by_file = {unit["file"]: unit for unit in json.loads(database.read_text())}
-    units = [unit for file, unit in by_file.items() if Path(file) in checked]
+    units = [unit for file, unit in by_file.items() if checked & set(_sources(Path(file)))]
     clean = tree.build / "lint/tidy"
     clean.mkdir(parents=True, exist_ok=True)
-    headers = _included_headers(release, ours)
+    headers = _included_headers(debug, ours)
     keys = {unit["file"]: _key(tree, unit, headers) for unit in units}
     due = [file for file, key in keys.items() if not (clean / key).exists()]
 
     def run(file: str) -> list[str]:
-        findings = _tidy_one(tree, release, file)
+        findings = _tidy_one(tree, debug, file)
         if not findings:
             (clean / keys[file]).touch()
         return findings
@@ -60,25 +61,32 @@ def tidy(tree: Tree) -> list[str]:
     return list(dict.fromkeys(line for findings in results for line in findings))
 
 
-def _tidy_one(tree: Tree, release: Path, file: str) -> list[str]:
+def _sources(unit: Path) -> list[Path]:
+    """What CMake compiles together, or the one file."""
+    if "Unity" not in unit.parts:
+        return [unit]
+    return [Path(path) for path in UNITY_SOURCE.findall(unit.read_text())]
+
+
+def _tidy_one(tree: Tree, build: Path, file: str) -> list[str]:
     rules = f"--config-file={tree.root / '.clang-tidy'}"
-    command = ["clang-tidy", "--quiet", "-p", str(release), rules, file]
+    command = ["clang-tidy", "--quiet", "-p", str(build), rules, file]
     result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if result.returncode and not result.stdout:
         return [f"{file}: {result.stderr.strip()}"]
     return result.stdout.replace(f"{tree.root}/", "").splitlines()
 
 
-def _included_headers(release: Path, ours: set[Path]) -> dict[str, list[Path]]:
+def _included_headers(build: Path, ours: set[Path]) -> dict[str, list[Path]]:
     """By object file, as the last build saw it; a file that was never built has none."""
     output = subprocess.run(
-        ["ninja", "-C", release, "-t", "deps"], stdout=subprocess.PIPE, text=True
+        ["ninja", "-C", build, "-t", "deps"], stdout=subprocess.PIPE, text=True
     ).stdout
     headers: dict[str, list[Path]] = {}
     for block in output.split("\n\n"):
         lines = block.splitlines()
         if match := re.match(r"(\S+): #deps", lines[0] if lines else ""):
-            paths = [(release / line.strip()).resolve() for line in lines[1:]]
+            paths = [(build / line.strip()).resolve() for line in lines[1:]]
             headers[match[1]] = [path for path in paths if path in ours]
     return headers
 

@@ -140,7 +140,7 @@ class Soak : public RequestTest {
     memsluice_request_status status;
     Descriptor request(start(range.data, range.bytes, dice.node(), any_flags(dice), &status));
     ASSERT_GE(request.get(), 0);
-    usleep(dice.below(3000));
+    usleep(static_cast<useconds_t>(dice.below(3000)));
     if (dice.one_in(2)) ioctl_on(request.get(), MEMSLUICE_IOC_REQUEST_CANCEL, nullptr);
     if (dice.one_in(2)) {
       const auto state = ended(request.get()).state;
@@ -163,7 +163,7 @@ class Soak : public RequestTest {
     const Range huge = residents_->huge();
     char* page = huge.data + dice.below(huge.bytes / kPageBytes) * kPageBytes;
     mprotect(page, kPageBytes, PROT_READ | PROT_WRITE | PROT_EXEC);
-    usleep(dice.below(1000));
+    usleep(static_cast<useconds_t>(dice.below(1000)));
     mprotect(page, kPageBytes, PROT_READ | PROT_WRITE);
     madvise(huge.data, huge.bytes, kMadvCollapse);
   }
@@ -171,7 +171,7 @@ class Soak : public RequestTest {
   void lock(Dice& dice) {
     const Range range = residents_->some(dice);
     mlock(range.data, range.bytes);
-    usleep(dice.below(2000));
+    usleep(static_cast<useconds_t>(dice.below(2000)));
     munlock(range.data, range.bytes);
   }
 
@@ -228,7 +228,7 @@ class Soak : public RequestTest {
   }
 
   void look(Dice& /*dice*/) {
-    for (const char* file : {"status", "tenants", "requests", "hotness", "migration"})
+    for (const char* file : {"status", "tenants", "requests", "hotness", "migration", "census"})
       (void)read_file(std::string("/proc/memsluice/") + file);
   }
 
@@ -248,7 +248,7 @@ class Soak : public RequestTest {
     write_file(knob("scan_period_ms"), "20");
     write_file(knob("tier_period_ms"), "20");
     EXPECT_EQ(set_tenant(neighbour_cgroup_, policy_tiering(dice.below(8) * kMib)), 0);
-    usleep(dice.below(200'000));
+    usleep(static_cast<useconds_t>(dice.below(200'000)));
     if (dice.one_in(2)) {
       EXPECT_EQ(clear_tenant(neighbour_cgroup_.id()), 0);
     }
@@ -256,20 +256,20 @@ class Soak : public RequestTest {
 
   void freeze(Dice& dice) {
     neighbour_cgroup_.write("cgroup.freeze", "1");
-    usleep(dice.below(50'000));
+    usleep(static_cast<useconds_t>(dice.below(50'000)));
     neighbour_cgroup_.write("cgroup.freeze", "0");
   }
 
   void break_engine(Dice& dice) {
     TestEngine engine;
     TestEngine::set("fail_every", std::to_string(1 + dice.below(5)));
-    usleep(dice.below(100'000));
+    usleep(static_cast<useconds_t>(dice.below(100'000)));
   }
 
   void cycle_cpu(Dice& dice) {
     const std::string online = "/sys/devices/system/cpu/cpu1/online";
     write_file(online, "0");
-    usleep(dice.below(20'000));
+    usleep(static_cast<useconds_t>(dice.below(20'000)));
     write_file(online, "1");
   }
 
