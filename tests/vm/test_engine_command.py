@@ -77,6 +77,12 @@ class Host:
     def queues(self) -> dict[str, dict[str, Any]]:
         return {queue["name"]: queue for queue in self.engine()["queues"]}
 
+    def finding(self) -> tuple[str, str]:
+        """What doctor says of the engine, and advises."""
+        findings = json.loads(self.memsluice("doctor --json").stdout)["findings"]
+        finding = next(finding for finding in findings if finding["id"] == "dsa-engine")
+        return finding["found"], finding["advice"]
+
     def copy(self) -> None:
         self.vm.run(f"{PROGRAM} --gtest_filter='Copies.*'", timeout=PATIENCE_SECONDS)
 
@@ -182,6 +188,7 @@ def test_a_stuck_device_is_reset_for_all_who_use_it(host: Host) -> None:
     result = host.memsluice("engine drain wq0.0")
     assert result.status == 5
     assert "memsluice engine reset dsa0" in result.stdout
+    assert host.finding() == ("stuck: wq0.0", "memsluice engine reset dsa0")
     refused = host.memsluice("engine reset dsa0")
     assert (refused.status, "--yes" in refused.stderr) == (2, True), "there is no terminal"
 
@@ -194,6 +201,7 @@ def test_a_stuck_device_is_reset_for_all_who_use_it(host: Host) -> None:
     queue = host.queues()["wq0.0"]
     assert (queue["state"], queue["quarantined"], queue["depth"]) == ("up", 0, 64)
     assert host.memsluice("engine test").status == 0
+    assert host.finding() == ("loaded", "")
     calls = host.count("calls")
     host.copy()
     assert host.count("calls") > calls

@@ -80,6 +80,12 @@ struct DsaFacts {
   std::vector<WorkQueueFacts> queues = {};
 };
 
+struct DsaEngineFacts {
+  bool loaded = false;                  // memsluice_dsa
+  std::vector<std::string> stuck = {};  // its queues that hold what is in quarantine
+  std::vector<std::string> resting = {};
+};
+
 struct RdmaFacts {
   std::string name;
   std::string driver = {};
@@ -108,6 +114,7 @@ struct Facts {
   CgroupFacts cgroup;
   BalancerFacts balancers;
   std::vector<DsaFacts> dsa;
+  DsaEngineFacts dsa_engine;
   std::vector<std::string> cxl;  // memory devices and regions
   std::vector<RdmaFacts> rdma;
   CallerFacts caller;

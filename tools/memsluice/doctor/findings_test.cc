@@ -45,6 +45,7 @@ Facts healthy() {
                 .state = "enabled",
                 .iommu_domain = "identity",
                 .queues = {{"wq0.0", "enabled", "dedicated", "kernel", "memsluice"}}}};
+  facts.dsa_engine.loaded = true;
   facts.caller = {.user = 0, .sys_admin = true};
   facts.daemon = {.socket = "/run/memsluice/api", .version = "0.1.0", .may_change = true};
   return facts;
@@ -153,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
                [](Facts& f) { f.module.info->features &= ~MEMSLUICE_FEATURE_HOTNESS_SECONDARY; },
                "features", Level::kWarning, "/dev/memsluice",
                "off: hotness_secondary; on: migrate, migrate_tenant, hotness_scan, tiering, "
-               "tenant_events, migrate_batch, engines"},
+               "tenant_events, migrate_batch, engines, census"},
         Change{"open_node", [](Facts& f) { f.module.device_node->mode = 0666; }, "device-node",
                Level::kNote, "/dev/memsluice", "0666 root:memsluice"},
         Change{"no_daemon",
@@ -223,7 +224,22 @@ INSTANTIATE_TEST_SUITE_P(
                },
                "dsa", Level::kNote, "dsa0", "disabled, wq0.0 disabled"},
         Change{"iommu_translates", [](Facts& f) { f.dsa[0].iommu_domain = "DMA-FQ"; }, "iommu",
-               Level::kWarning, "dsa0", "DMA-FQ: addresses are translated"}),
+               Level::kNote, "dsa0",
+               "DMA-FQ: addresses are translated, so each copy costs the CPU a mapping"},
+        Change{"dsa_queue_disabled", [](Facts& f) { f.dsa[0].queues[0].state = "disabled"; }, "dsa",
+               Level::kNote, "dsa0", "enabled, wq0.0 disabled"},
+        Change{"dsa_queue_of_another",
+               [](Facts& f) { f.dsa[0].queues[0].driver_name = "dmaengine"; }, "dsa", Level::kNote,
+               "dsa0", "enabled, wq0.0 dedicated kernel dmaengine"},
+        Change{"dsa_queue_shared", [](Facts& f) { f.dsa[0].queues[0].mode = "shared"; }, "dsa",
+               Level::kWarning, "dsa0", "enabled, wq0.0 shared kernel memsluice"},
+        Change{"dsa_engine_not_loaded", [](Facts& f) { f.dsa_engine.loaded = false; }, "dsa-engine",
+               Level::kNote, "memsluice_dsa", "not loaded: the CPU copies pages"},
+        Change{"dsa_queue_stuck", [](Facts& f) { f.dsa_engine.stuck = {"wq0.0"}; }, "dsa-engine",
+               Level::kWarning, "memsluice_dsa", "stuck: wq0.0"},
+        Change{"dsa_queue_resting", [](Facts& f) { f.dsa_engine.resting = {"wq0.0"}; },
+               "dsa-engine", Level::kNote, "memsluice_dsa",
+               "wq0.0 rests, for it has failed: dmesg says how"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(Judge, GroupThatMayUseTheSocketIsNamed) {
@@ -242,6 +258,21 @@ TEST(Judge, NamesWhatAFeatureLacks) {
   facts.module.lacking_symbols = {"migrate_pages missing"};
   const auto findings = judge(facts, "0.1.0");
   EXPECT_EQ(find(findings, "features")->advice, "what this kernel lacks: migrate_pages missing");
+}
+
+TEST(Judge, SaysHowAQueueOfDsaBecomesOurs) {
+  const auto advice = [](const std::function<void(DsaFacts&)>& change) {
+    Facts facts = healthy();
+    change(facts.dsa[0]);
+    return find(judge(facts, "0.1.0"), "dsa")->advice;
+  };
+  EXPECT_EQ(advice([](DsaFacts&) {}), "");
+  EXPECT_EQ(advice([](DsaFacts& dsa) { dsa.state = "disabled"; }),
+            "accel-config enable-device dsa0, enable-wq dsa0/wq0.0");
+  EXPECT_EQ(advice([](DsaFacts& dsa) { dsa.queues[0].state = "disabled"; }),
+            "accel-config enable-wq dsa0/wq0.0");
+  EXPECT_EQ(advice([](DsaFacts& dsa) { dsa.queues.clear(); }).substr(0, 27),
+            "no queue is memsluice's: ac");
 }
 
 TEST(Judge, NamesOptionalDevices) {

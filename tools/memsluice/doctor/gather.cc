@@ -220,6 +220,19 @@ std::vector<DsaFacts> gather_dsa(const HostFiles& host) {
   return devices;
 }
 
+DsaEngineFacts gather_dsa_engine(const HostFiles& host) {
+  DsaEngineFacts facts{.loaded = host.exists("/sys/module/memsluice_dsa")};
+  const auto engines = open_kernel_module(host.host_path(Paths().device))->engines();
+  if (!engines.ok()) return facts;
+  for (const EngineInfo& engine : *engines) {
+    for (const memsluice_engine_queue& queue : engine.queues) {
+      if (queue.state == MEMSLUICE_QUEUE_STUCK) facts.stuck.push_back(engine_name(queue.name));
+      if (queue.state == MEMSLUICE_QUEUE_RESTING) facts.resting.push_back(engine_name(queue.name));
+    }
+  }
+  return facts;
+}
+
 std::vector<std::string> gather_cxl(const HostFiles& host) {
   std::vector<std::string> devices;
   for (const std::string& name : host.list(kCxlDevices)) {
@@ -281,6 +294,7 @@ Facts gather(const HostFiles& host) {
   facts.cgroup = gather_cgroup(host);
   facts.balancers = gather_balancers(host);
   facts.dsa = gather_dsa(host);
+  facts.dsa_engine = gather_dsa_engine(host);
   facts.cxl = gather_cxl(host);
   facts.rdma = gather_rdma(host);
   facts.caller = gather_caller(host);

@@ -148,6 +148,7 @@ TEST_F(Gather, Balancers) {
 
 TEST_F(Gather, DsaDevicesThroughTheirLinks) {
   const std::string function = "/sys/devices/pci0000:6a/0000:6a:01.0";
+  host_.make_directory("/sys/module/memsluice_dsa");
   host_.write(function + "/iommu_group/type", "identity\n");
   host_.write(function + "/dsa0/state", "enabled\n");
   host_.write(function + "/dsa0/wq0.0/state", "enabled\n");
@@ -156,6 +157,7 @@ TEST_F(Gather, DsaDevicesThroughTheirLinks) {
   host_.write(function + "/dsa0/wq0.0/driver_name", "memsluice\n");
   link("../../../devices/pci0000:6a/0000:6a:01.0/dsa0", "/sys/bus/dsa/devices/dsa0");
   link("../../../devices/pci0000:6a/0000:6a:01.0/dsa0/wq0.0", "/sys/bus/dsa/devices/wq0.0");
+  EXPECT_TRUE(facts().dsa_engine.loaded);
   const auto devices = facts().dsa;
   ASSERT_EQ(devices.size(), 1U);
   EXPECT_EQ(devices[0].name, "dsa0");
