@@ -40,7 +40,7 @@ Error problems_error(const LoadedConfig& loaded, const Log& log) {
 }
 
 Daemon::Daemon(DaemonOptions options, Config config, const Paths& paths, Module& module,
-               Engines& engines, const Clock& clock, EventLoop& loop, Log& log,
+               Engines& engines, Census& census, const Clock& clock, EventLoop& loop, Log& log,
                ServiceManager service_manager)
     : options_(std::move(options)),
       paths_(paths),
@@ -54,7 +54,7 @@ Daemon::Daemon(DaemonOptions options, Config config, const Paths& paths, Module&
              .config_loaded_unix_s = clock.unix_s()},
       tenants_(module, paths, log, std::move(config)),
       migrations_(module, paths, loop, log),
-      methods_(module, tenants_, migrations_, engines, loop, clock, paths, facts_,
+      methods_(module, tenants_, migrations_, engines, census, loop, clock, paths, facts_,
                [this] { return reload(); }),
       server_(loop, methods_, log, [this](const Peer& peer) { return may_change(peer); }) {}
 

@@ -11,6 +11,7 @@
 #include "daemon/api/server.h"
 #include "daemon/base/event_loop.h"
 #include "daemon/base/log.h"
+#include "daemon/control/census.h"
 #include "daemon/control/config.h"
 #include "daemon/control/engines.h"
 #include "daemon/control/migrations.h"
@@ -30,7 +31,8 @@ struct DaemonOptions {
 class Daemon {
  public:
   Daemon(DaemonOptions options, Config config, const Paths& paths, Module& module, Engines& engines,
-         const Clock& clock, EventLoop& loop, Log& log, ServiceManager service_manager);
+         Census& census, const Clock& clock, EventLoop& loop, Log& log,
+         ServiceManager service_manager);
   ~Daemon();
 
   // Until SIGTERM or SIGINT. The module keeps what it was told.

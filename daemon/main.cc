@@ -52,7 +52,12 @@ int run(const DaemonOptions& options, const LoadedConfig& loaded, const Paths& p
     log.error("{}", engines.error().describe());
     return kExitFailed;
   }
-  Daemon daemon(options, loaded.config, paths, *module, **engines, clock, **loop, log,
+  auto census = Census::create(*module, paths.cgroup_root, **loop);
+  if (!census.ok()) {
+    log.error("{}", census.error().describe());
+    return kExitFailed;
+  }
+  Daemon daemon(options, loaded.config, paths, *module, **engines, **census, clock, **loop, log,
                 ServiceManager::from_environment());
   auto ended = daemon.run();
   if (ended.ok()) return 0;

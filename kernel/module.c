@@ -32,6 +32,7 @@ static const struct {
 	{ MEMSLUICE_FEATURE_TENANT_EVENTS, "tenant_events" },
 	{ MEMSLUICE_FEATURE_MIGRATE_BATCH, "migrate_batch" },
 	{ MEMSLUICE_FEATURE_ENGINES, "engines" },
+	{ MEMSLUICE_FEATURE_CENSUS, "census" },
 };
 
 static void log_features(void)

@@ -43,8 +43,8 @@ class ApiFixture {
     module_.add_engine("cpu", 0, {});
     devices_.add("dsa0", 3, 2);
     devices_.configure(sample_dsa_configuration());
-    methods_.emplace(module_, *tenants_, *migrations_, *engines_, *loop_, clock_, paths_, facts_,
-                     [this] { return reload_result_; });
+    methods_.emplace(module_, *tenants_, *migrations_, *engines_, *census_, *loop_, clock_, paths_,
+                     facts_, [this] { return reload_result_; });
     tenants_->reconcile();
   }
 
@@ -54,7 +54,7 @@ class ApiFixture {
 
   // Until what runs beside the loop has ended.
   void turn_while_busy() {
-    while (engines_->busy())
+    while (engines_->busy() || census_->busy())
       if (!loop_->run_once(Milliseconds(100)).ok()) std::abort();
   }
 
@@ -71,6 +71,7 @@ class ApiFixture {
   std::optional<Migrations> migrations_;
   FakeDsaDevices devices_;
   std::unique_ptr<Engines> engines_ = *Engines::create(module_, devices_, *loop_, log_);
+  std::unique_ptr<Census> census_ = *Census::create(module_, host_.path("/cgroup"), *loop_);
   std::optional<Methods> methods_;
 };
 

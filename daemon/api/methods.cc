@@ -97,6 +97,8 @@ const Methods::Method* Methods::find(const std::string& name) {
       Method{"engine.test", false, &Methods::engine_test},
       Method{"engine.drain", false, &Methods::engine_drain},
       Method{"engine.reset", false, &Methods::engine_reset},
+      // Nothing changes, but who asks makes the kernel look at all of its memory.
+      Method{"census", false, &Methods::census},
   };
   for (const Method& method : kMethods)
     if (method.name == name) return &method;
@@ -104,12 +106,13 @@ const Methods::Method* Methods::find(const std::string& name) {
 }
 
 Methods::Methods(Module& module, Tenants& tenants, Migrations& migrations, Engines& engines,
-                 EventLoop& loop, const Clock& clock, const Paths& paths, const DaemonFacts& facts,
-                 Reload reload)
+                 Census& census, EventLoop& loop, const Clock& clock, const Paths& paths,
+                 const DaemonFacts& facts, Reload reload)
     : module_(module),
       tenants_(tenants),
       migrations_(migrations),
       engines_(engines),
+      census_(census),
       loop_(loop),
       clock_(clock),
       paths_(paths),
@@ -304,6 +307,21 @@ Methods::Pending Methods::engine_reset(const Json& params, const Reply& reply) {
   auto later = std::make_shared<Reply>(reply);
   auto begun = engines_.reset(device, tenants_.config().dsa_configuration,
                               answer_with<DsaResetOutcome>("reset", later));
+  return begun.ok() ? later : refuse(begun.error(), reply);
+}
+
+Methods::Pending Methods::census(const Json& params, const Reply& reply) {
+  ObjectReader reader(params);
+  const auto node = reader.number("node", 0, kNodeMax);
+  const bool tenants = reader.boolean("by_tenant").value_or(false);
+  if (auto checked = reader.finish(); !checked.ok()) return refuse(checked.error(), reply);
+  auto later = std::make_shared<Reply>(reply);
+  auto answer = answer_with<std::vector<CensusLine>>("census", later);
+  auto begun = census_.take(
+      node ? std::optional(static_cast<int>(*node)) : std::nullopt,
+      [tenants, answer = std::move(answer)](const Result<std::vector<CensusLine>>& lines) {
+        answer(tenants && lines.ok() ? by_tenant(*lines) : lines);
+      });
   return begun.ok() ? later : refuse(begun.error(), reply);
 }
 

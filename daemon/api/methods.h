@@ -9,6 +9,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/event_loop.h"
 #include "daemon/base/json.h"
+#include "daemon/control/census.h"
 #include "daemon/control/engines.h"
 #include "daemon/control/migrations.h"
 #include "daemon/control/tenants.h"
@@ -34,8 +35,8 @@ class Methods {
   using Reload = std::function<Result<bool>()>;
 
   Methods(Module& module, Tenants& tenants, Migrations& migrations, Engines& engines,
-          EventLoop& loop, const Clock& clock, const Paths& paths, const DaemonFacts& facts,
-          Reload reload);
+          Census& census, EventLoop& loop, const Clock& clock, const Paths& paths,
+          const DaemonFacts& facts, Reload reload);
 
   // Replies exactly once: before it returns (null then), or while what it returns is held.
   Pending call(const Request& request, bool may_change, const Reply& reply);
@@ -60,12 +61,14 @@ class Methods {
   Pending engine_test(const Json& params, const Reply& reply);
   Pending engine_drain(const Json& params, const Reply& reply);
   Pending engine_reset(const Json& params, const Reply& reply);
+  Pending census(const Json& params, const Reply& reply);
   Pending engine_act(const Json& params, memsluice_engine_action action, const Reply& reply);
 
   Module& module_;
   Tenants& tenants_;
   Migrations& migrations_;
   Engines& engines_;
+  Census& census_;
   EventLoop& loop_;
   const Clock& clock_;
   Paths paths_;

@@ -20,7 +20,7 @@ class MethodsTest : public testing::Test, protected ApiFixture {
     std::optional<Result<Json>> answer;
     pending_ = methods_->call({.id = 1, .method = method, .params = std::move(params)}, may_change,
                               [&](const Result<Json>& result) { answer = result; });
-    if (!answer && method.starts_with("engine.")) turn_while_busy();
+    if (!answer && (method == "census" || method.starts_with("engine."))) turn_while_busy();
     return answer.value_or(Error{.message = "not answered yet"});
   }
   std::string complaint(const std::string& method, Json params = Json::object()) {
@@ -290,6 +290,54 @@ TEST_F(MethodsTest, AResetGoesOnWhenNobodyWaitsForItsAnswer) {
   turn_while_busy();
   EXPECT_FALSE(answered);
   EXPECT_EQ(devices_.steps().back(), "enable wq0.1");
+}
+
+TEST_F(MethodsTest, TheCensusHasTheDocumentedMembers) {
+  const uint64_t redis = Cgroups(host_.path("/cgroup")).find("/redis.slice")->id;
+  std::vector<memsluice_census_row> rows(3);
+  rows[0].node = 1;
+  rows[0].cgroup_id = redis;
+  rows[0].tenant_id = redis;
+  rows[0].pages[MEMSLUICE_FRAMES_SHMEM] = 5;
+  rows[0].held_pages[MEMSLUICE_FRAMES_SHMEM] = 2;
+  rows[1].pages[MEMSLUICE_FRAMES_FREE] = 7;
+  rows[1].pages[15] = 3;
+  rows[2].cgroup_id = 1 << 30;
+  rows[2].tenant_id = redis;
+  module_.put_census(rows);
+  const Json lines = call("census")->at("census");
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines.at(0),
+            Json::parse(R"({"node": 1, "cgroup": "/redis.slice", "tenant": "/redis.slice",
+                "pages": {"anon": 0, "shmem": 5, "file": 0, "hugetlb": 0, "kernel": 0, "pool": 0,
+                          "free": 0, "poisoned": 0, "reserved": 0},
+                "held_pages": {"anon": 0, "shmem": 2, "file": 0}})")
+                .patch(Json::array({{{"op", "add"}, {"path", "/cgroup_id"}, {"value", redis}},
+                                    {{"op", "add"}, {"path", "/tenant_id"}, {"value", redis}}})));
+  EXPECT_EQ(lines.at(1).at("cgroup_id"), nullptr);
+  EXPECT_EQ(lines.at(1).at("cgroup"), nullptr);
+  EXPECT_EQ(lines.at(1).at("tenant"), nullptr);
+  EXPECT_EQ(lines.at(1).at("pages").at("kind_15"), 3);
+  EXPECT_EQ(lines.at(2).at("cgroup"), nullptr) << "removed";
+  EXPECT_EQ(lines.at(2).at("tenant"), "/redis.slice");
+
+  const Json tenants = call("census", {{"node", 0}, {"by_tenant", true}})->at("census");
+  ASSERT_EQ(tenants.size(), 2u);
+  EXPECT_EQ(tenants.at(0).at("cgroup"), "/redis.slice");
+  EXPECT_EQ(tenants.at(1).at("cgroup_id"), nullptr);
+  EXPECT_EQ(complaint("census", {{"node", -1}}), "node: must be a whole number from 0 to 1023");
+  EXPECT_EQ(complaint("census", {{"nodes", 1}}),
+            "nodes: no such key (known are: by_tenant, node)");
+  module_.fail_next("census", ENODEV);
+  EXPECT_EQ(complaint("census", {{"node", 9}}),
+            "node 9: has no memory (memsluice status lists those that have)");
+}
+
+TEST_F(MethodsTest, TheCensusIsNotForEverybody) {
+  Result<Json> answer = Json();
+  methods_->call({.id = 1, .method = "census", .params = Json::object()}, false,
+                 [&](const Result<Json>& result) { answer = result; });
+  EXPECT_EQ(answer.error().code, ErrorCode::kDenied);
 }
 
 }  // namespace

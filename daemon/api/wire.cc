@@ -14,6 +14,15 @@ Json refusals_to_json(const __u64 (&pages)[MEMSLUICE_REFUSALS_ROOM]) {
   return reasons;
 }
 
+// A newer module may have kinds that this daemon has no name for.
+Json kinds_to_json(const __u64 (&pages)[MEMSLUICE_FRAME_KINDS_ROOM], size_t always) {
+  Json kinds = Json::object();
+  for (size_t kind = 0; kind < MEMSLUICE_FRAME_KINDS_ROOM; kind++)
+    if (kind < always || pages[kind] != 0)
+      kinds[frame_kind_name(kind)] = static_cast<uint64_t>(pages[kind]);
+  return kinds;
+}
+
 Json bins_to_json(const __u64 (&pages)[MEMSLUICE_BINS]) {
   Json bins = Json::array();
   for (uint64_t count : pages) bins.push_back(count);
@@ -138,6 +147,20 @@ Json to_json(const EngineInfo& engine) {
           {"late_folios", uint64_t{status.late_folios}},
           {"differing_folios", uint64_t{status.differing_folios}},
           {"queues", std::move(queues)}};
+}
+
+Json to_json(const CensusLine& line) {
+  const auto id_or_null = [](uint64_t id) { return id == 0 ? Json(nullptr) : Json(id); };
+  const auto path_or_null = [](const std::string& path) {
+    return path.empty() ? Json(nullptr) : Json(path);
+  };
+  return {{"node", line.row.node},
+          {"cgroup_id", id_or_null(line.row.cgroup_id)},
+          {"cgroup", path_or_null(line.cgroup)},
+          {"tenant_id", id_or_null(line.row.tenant_id)},
+          {"tenant", path_or_null(line.tenant)},
+          {"pages", kinds_to_json(line.row.pages, MEMSLUICE_FRAME_KINDS)},
+          {"held_pages", kinds_to_json(line.row.held_pages, MEMSLUICE_FRAMES_FILE + 1)}};
 }
 
 Json to_json(const QueueName& queue) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "daemon/base/json.h"
+#include "daemon/control/census.h"
 #include "daemon/control/engines.h"
 #include "daemon/control/migrations.h"
 #include "daemon/control/tenants.h"
@@ -16,6 +17,7 @@ Json to_json(const NumaNode& node);
 Json to_json(const TenantView& tenant);
 Json to_json(const RequestView& request);
 Json to_json(const EngineInfo& engine);
+Json to_json(const CensusLine& line);
 Json to_json(const QueueName& queue);
 Json to_json(const DsaResetOutcome& outcome);
 Json to_json(const Result<ModuleInfo>& module);

@@ -173,4 +173,12 @@ Result<void> FakeModule::engine_act(const std::string& engine, const std::string
   return module_error(ENOENT, "engine act");
 }
 
+Result<std::vector<memsluice_census_row>> FakeModule::census(std::optional<int> node) {
+  if (auto entered = enter("census"); !entered.ok()) return entered.error();
+  const std::lock_guard guard(lock_);
+  auto rows = census_;
+  std::erase_if(rows, [&](const memsluice_census_row& row) { return node && row.node != *node; });
+  return rows;
+}
+
 }  // namespace memsluice

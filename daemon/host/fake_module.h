@@ -32,6 +32,7 @@ class FakeModule : public Module {
   void forget_engines() { features_ &= ~MEMSLUICE_FEATURE_ENGINES; }
   void add_engine(const std::string& name, int rank, const std::vector<std::string>& queues);
   memsluice_engine_queue& engine_queue(const std::string& name);
+  void put_census(std::vector<memsluice_census_row> rows) { census_ = std::move(rows); }
   void end_request(uint64_t id, memsluice_request_state state, int os_error = 0);
 
   const std::map<uint64_t, Policy>& tenants() const { return tenants_; }
@@ -48,14 +49,16 @@ class FakeModule : public Module {
   Result<std::vector<EngineInfo>> engines() override;
   Result<void> engine_act(const std::string& engine, const std::string& queue,
                           memsluice_engine_action action) override;
+  Result<std::vector<memsluice_census_row>> census(std::optional<int> node) override;
 
  private:
   Result<void> enter(const std::string& call);
 
-  std::mutex lock_;  // other threads ask for engines
+  std::mutex lock_;  // other threads ask for engines, and the census
   uint64_t features_ =
       MEMSLUICE_FEATURE_MIGRATE | MEMSLUICE_FEATURE_TIERING | MEMSLUICE_FEATURE_ENGINES;
   std::vector<EngineInfo> engines_;
+  std::vector<memsluice_census_row> census_;
   bool loaded_ = true;
   uint64_t instance_ = 1;
   int changes_ = 0;

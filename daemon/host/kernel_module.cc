@@ -22,11 +22,18 @@ constexpr std::array kFeatureNames = {
     std::pair{MEMSLUICE_FEATURE_TENANT_EVENTS, "tenant_events"},
     std::pair{MEMSLUICE_FEATURE_MIGRATE_BATCH, "migrate_batch"},
     std::pair{MEMSLUICE_FEATURE_ENGINES, "engines"},
+    std::pair{MEMSLUICE_FEATURE_CENSUS, "census"},
 };
 
 constexpr std::array<const char*, MEMSLUICE_REFUSALS> kRefusalNames = {
     "absent",  "pinned",    "busy",   "writeback", "unmovable",
     "hugetlb", "no_memory", "shared", "failed",    "not_allowed"};
+
+constexpr std::array<const char*, MEMSLUICE_FRAME_KINDS> kFrameKindNames = {
+    "anon", "shmem", "file", "hugetlb", "kernel", "pool", "free", "poisoned", "reserved"};
+
+// More than most hosts have; one with more is counted twice.
+constexpr size_t kCensusRows = 4096;
 
 Error not_loaded(const std::string& device, int os_error) {
   return {.code = ErrorCode::kUnavailable,
@@ -197,6 +204,23 @@ class KernelModule : public Module {
     return {};
   }
 
+  Result<std::vector<memsluice_census_row>> census(std::optional<int> node) override {
+    std::vector<memsluice_census_row> rows(kCensusRows);
+    for (;;) {
+      memsluice_census census = {};
+      census.node = node.value_or(-1);
+      census.rows = reinterpret_cast<uint64_t>(rows.data());
+      census.capacity = static_cast<uint32_t>(rows.size());
+      census.row_size = sizeof(memsluice_census_row);
+      auto called = open_and_call(MEMSLUICE_IOC_CENSUS, "census", census);
+      if (!called.ok()) return std::move(called).error();
+      const bool complete = census.count <= rows.size();
+      // Cgroups come meanwhile.
+      rows.resize(complete ? census.count : census.count + kCensusRows);
+      if (complete) return rows;
+    }
+  }
+
  private:
   static Result<std::vector<memsluice_engine_queue>> queues_of(const Fd& fd,
                                                                const EngineInfo& engine) {
@@ -289,6 +313,10 @@ std::string EngineInfo::name() const {
 std::string refusal_name(size_t index) {
   // A newer module may have reasons that this daemon has no name for.
   return index < kRefusalNames.size() ? kRefusalNames[index] : fmt::format("reason_{}", index);
+}
+
+std::string frame_kind_name(size_t index) {
+  return index < kFrameKindNames.size() ? kFrameKindNames[index] : fmt::format("kind_{}", index);
 }
 
 std::unique_ptr<Module> open_kernel_module(std::string device) {

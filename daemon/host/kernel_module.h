@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -81,6 +82,8 @@ class Module {
   virtual Result<std::vector<EngineInfo>> engines() = 0;
   virtual Result<void> engine_act(const std::string& engine, const std::string& queue,
                                   memsluice_engine_action action) = 0;
+  // The page frames of a node, or of all. May wait for seconds, and may be called by any thread.
+  virtual Result<std::vector<memsluice_census_row>> census(std::optional<int> node) = 0;
 };
 
 // What a call that the module refused means, with what to do where that is known.
@@ -93,5 +96,8 @@ std::string engine_name(const char (&name)[MEMSLUICE_ENGINE_NAME_BYTES]);
 
 // The name of docs/api.md; `index` is an enum memsluice_refusal.
 std::string refusal_name(size_t index);
+
+// Likewise; `index` is an enum memsluice_frame_kind.
+std::string frame_kind_name(size_t index);
 
 }  // namespace memsluice

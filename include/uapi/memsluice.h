@@ -29,6 +29,7 @@
 #define MEMSLUICE_FEATURE_TENANT_EVENTS (1ULL << 5) /* a tenant goes as soon as its cgroup does */
 #define MEMSLUICE_FEATURE_MIGRATE_BATCH (1ULL << 6) /* pages move in batches of our own */
 #define MEMSLUICE_FEATURE_ENGINES (1ULL << 7) /* copy engines are told of, tested and drained */
+#define MEMSLUICE_FEATURE_CENSUS (1ULL << 8) /* page frames are counted by who is charged */
 
 struct memsluice_version {
 	__u32 size;
@@ -253,6 +254,51 @@ struct memsluice_engine_act {
 	char queue[MEMSLUICE_ENGINE_NAME_BYTES];
 };
 
+/* What a page frame is used for. */
+enum memsluice_frame_kind {
+	MEMSLUICE_FRAMES_ANON = 0, /* processes' own memory, also in the swap cache */
+	MEMSLUICE_FRAMES_SHMEM = 1, /* shared memory, tmpfs */
+	MEMSLUICE_FRAMES_FILE = 2, /* the rest of the page cache */
+	MEMSLUICE_FRAMES_HUGETLB = 3, /* in use, or in its pool */
+	MEMSLUICE_FRAMES_KERNEL = 4, /* page tables, stacks, slab, drivers, what else is in use */
+	MEMSLUICE_FRAMES_POOL = 5, /* this module's, for what is to move to the node */
+	MEMSLUICE_FRAMES_FREE = 6,
+	MEMSLUICE_FRAMES_POISONED = 7, /* failed, and taken out of use */
+	MEMSLUICE_FRAMES_RESERVED =
+		8, /* since boot: the kernel's image, page frames' own data, holes */
+};
+#define MEMSLUICE_FRAME_KINDS 9
+#define MEMSLUICE_FRAME_KINDS_ROOM 16
+
+/*
+ * What is charged to a cgroup itself, without those below it, on a node; in pages. Kernel memory is
+ * charged by the object, not by the page, where it is slab: such pages are nobody's. Only what is of
+ * ANON, SHMEM or FILE can be moved, and of these not what is held: pinned, or in use by I/O, which
+ * shows as more references than there are mappings.
+ */
+struct memsluice_census_row {
+	__u64 cgroup_id; /* 0: nobody is charged. It may have been removed, and leave pages */
+	__u64 tenant_id; /* the nearest tenant at or above it; 0: none */
+	__s32 node;
+	__u32 reserved;
+	__u64 pages[MEMSLUICE_FRAME_KINDS_ROOM]; /* by enum memsluice_frame_kind */
+	__u64 held_pages[MEMSLUICE_FRAME_KINDS_ROOM]; /* of these */
+};
+
+/*
+ * Counts the page frames of a node, or of all. Every frame is in exactly one row, as it was when it
+ * was looked at, some milliseconds a GiB long. Needs CAP_SYS_ADMIN. ENODEV: no such node has memory.
+ */
+struct memsluice_census {
+	__u32 size;
+	__s32 node; /* -1: all */
+	__u64 rows; /* pointer to capacity rows, in ascending order of node, then of cgroup_id */
+	__u32 capacity; /* in rows */
+	__u32 row_size; /* sizeof(struct memsluice_census_row) that the caller was built with */
+	__u32 count; /* out: rows there are; more than capacity: the rest was left out */
+	__u32 reserved;
+};
+
 #define MEMSLUICE_IOC_VERSION _IO(MEMSLUICE_IOC_TYPE, 0x00) /* memsluice_version */
 #define MEMSLUICE_IOC_TENANT_SET _IO(MEMSLUICE_IOC_TYPE, 0x10) /* memsluice_tenant_set */
 #define MEMSLUICE_IOC_TENANT_CLEAR _IO(MEMSLUICE_IOC_TYPE, 0x11) /* memsluice_tenant_clear */
@@ -264,5 +310,6 @@ struct memsluice_engine_act {
 #define MEMSLUICE_IOC_ENGINE_STATUS _IO(MEMSLUICE_IOC_TYPE, 0x30) /* memsluice_engine_status */
 #define MEMSLUICE_IOC_ENGINE_QUEUE _IO(MEMSLUICE_IOC_TYPE, 0x31) /* memsluice_engine_queue */
 #define MEMSLUICE_IOC_ENGINE_ACT _IO(MEMSLUICE_IOC_TYPE, 0x32) /* memsluice_engine_act */
+#define MEMSLUICE_IOC_CENSUS _IO(MEMSLUICE_IOC_TYPE, 0x40) /* memsluice_census */
 
 #endif

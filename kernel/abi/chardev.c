@@ -15,6 +15,7 @@
 #include <linux/uaccess.h>
 
 #include "kernel/abi/abi.h"
+#include "kernel/channel/census.h"
 #include "kernel/compat/memory_tiers.h"
 #include "kernel/compat/symbols.h"
 #include "kernel/copy/engines.h"
@@ -33,6 +34,8 @@ static_assert(sizeof(struct memsluice_migrate) == 64);
 static_assert(sizeof(struct memsluice_engine_status) == 80);
 static_assert(sizeof(struct memsluice_engine_queue) == 112);
 static_assert(sizeof(struct memsluice_engine_act) == 40);
+static_assert(sizeof(struct memsluice_census_row) == 280);
+static_assert(sizeof(struct memsluice_census) == 32);
 
 /*
  * Reads an extensible structure. Whatever the caller's has beyond ours must be zero. Size is the
@@ -458,6 +461,56 @@ static long ioctl_engine_act(void __user *user)
 	return get_struct(act, user) ?: memsluice_copy_engine_act(&act);
 }
 
+/* Rows of the caller's size: what he does not know is left out, what we do not know is zero. */
+static int put_row(const struct memsluice_census_row *row, void __user *to, u32 size)
+{
+	size_t known = min_t(size_t, size, sizeof(*row));
+
+	return copy_to_user(to, row, known) || clear_user(to + known, size - known) ? -EFAULT : 0;
+}
+
+static int put_rows(const struct memsluice_census_table *table,
+		    const struct memsluice_census *census)
+{
+	void __user *to = u64_to_user_ptr(census->rows);
+	struct memsluice_census_entry *entry;
+	u32 left = census->capacity;
+	int err = 0;
+
+	list_for_each_entry(entry, &table->entries, link) {
+		if (!left-- || err)
+			break;
+		err = put_row(&entry->row, to, census->row_size);
+		to += census->row_size;
+	}
+	return err;
+}
+
+static long ioctl_census(void __user *user)
+{
+	struct memsluice_census_table table;
+	struct memsluice_census census;
+	int err;
+
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	err = get_struct(census, user);
+	if (err)
+		return err;
+	if (census.reserved || census.row_size < sizeof(struct memsluice_census_row) ||
+	    census.row_size > PAGE_SIZE || census.row_size % sizeof(u64))
+		return -EINVAL;
+	if (!has(MEMSLUICE_FEATURE_CENSUS))
+		return -EOPNOTSUPP;
+	if (census.node != NUMA_NO_NODE &&
+	    (census.node < 0 || census.node >= MAX_NUMNODES || !node_state(census.node, N_MEMORY)))
+		return -ENODEV;
+	err = memsluice_census_take(census.node, &table) ?: put_rows(&table, &census);
+	census.count = table.count;
+	memsluice_census_free(&table);
+	return err ?: put_struct(census, user);
+}
+
 static long device_ioctl(struct file *file, unsigned int command, unsigned long argument)
 {
 	void __user *user = (void __user *)argument;
@@ -481,6 +534,8 @@ static long device_ioctl(struct file *file, unsigned int command, unsigned long 
 		return ioctl_engine_queue(user);
 	case MEMSLUICE_IOC_ENGINE_ACT:
 		return ioctl_engine_act(user);
+	case MEMSLUICE_IOC_CENSUS:
+		return ioctl_census(user);
 	}
 	return -ENOTTY;
 }

@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 
 #include "kernel/abi/abi.h"
+#include "kernel/abi/procfs.h"
 #include "kernel/compat/memory_tiers.h"
 #include "kernel/compat/symbols.h"
 #include "kernel/copy/assist.h"
@@ -41,7 +42,7 @@ static int status_show(struct seq_file *file, void *unused)
 	return 0;
 }
 
-static void show_path(struct seq_file *file, u64 cgroup_id)
+void memsluice_show_path(struct seq_file *file, u64 cgroup_id)
 {
 	struct cgroup *cgroup = cgroup_get_from_id(cgroup_id);
 	char *path = NULL;
@@ -92,7 +93,7 @@ static u64 sum_refused(const u64 *refused)
 static void show_tenant(struct seq_file *file, const struct memsluice_tenant_status *status)
 {
 	seq_printf(file, "%llu ", status->cgroup_id);
-	show_path(file, status->cgroup_id);
+	memsluice_show_path(file, status->cgroup_id);
 	seq_printf(file, " %s ",
 		   status->policy.flags & MEMSLUICE_POLICY_TIERING ? "tiering" : "off");
 	if (status->policy.fast_limit_bytes == MEMSLUICE_NO_LIMIT)
@@ -244,7 +245,9 @@ int memsluice_procfs_start(void)
 	    proc_create_single("hotness", 0444, directory, hotness_show) &&
 	    proc_create_single("requests", 0444, directory, requests_show) &&
 	    proc_create_single("migration", 0444, directory, migration_show) &&
-	    proc_create_single("engines", 0444, directory, engines_show))
+	    proc_create_single("engines", 0444, directory, engines_show) &&
+	    (!(memsluice_features & MEMSLUICE_FEATURE_CENSUS) ||
+	     proc_create("census", 0400, directory, &memsluice_census_ops)))
 		return 0;
 	if (directory)
 		proc_remove(directory);

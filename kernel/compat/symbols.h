@@ -68,7 +68,7 @@
 	  -ENOSYS)                                                                                 \
 	X(MEMSLUICE_MOVE, void, putback_movable_pages, (struct list_head * l), )                   \
 	X(MEMSLUICE_MOVE, bool, folio_isolate_lru, (struct folio * folio), false)                  \
-	X(MEMSLUICE_MOVE, void, lru_add_drain_all, (void), )                                       \
+	X(MEMSLUICE_MOVE | MEMSLUICE_FEATURE_CENSUS, void, lru_add_drain_all, (void), )            \
 	X(MEMSLUICE_BATCH, void, try_to_migrate, (struct folio * folio, enum ttu_flags flags), )   \
 	X(MEMSLUICE_BATCH, void, try_to_unmap_flush, (void), )                                     \
 	X(MEMSLUICE_BATCH, void, remove_migration_ptes,                                            \

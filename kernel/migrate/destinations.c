@@ -73,6 +73,7 @@ static struct folio *take(struct pool *pool, int size)
 	folio = list_first_entry_or_null(&pool->folios[size], struct folio, lru);
 	if (folio) {
 		list_del(&folio->lru);
+		folio->private = NULL;
 		pool->count[size]--;
 	}
 	return folio;
@@ -102,11 +103,18 @@ static bool keep(struct pool *pool, int size, struct folio *folio, bool reused)
 	kept = has_room(pool, size);
 	if (kept) {
 		list_add(&folio->lru, &pool->folios[size]);
+		folio->private = &pools;
 		pool->count[size]++;
 		pool->reused += reused;
 	}
 	spin_unlock(&pool->lock);
 	return kept;
+}
+
+bool memsluice_destination_is_pooled(const struct folio *folio)
+{
+	/* Nobody else knows this address. */
+	return READ_ONCE(folio->private) == &pools;
 }
 
 static bool is_poisoned(struct folio *folio)

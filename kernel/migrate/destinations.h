@@ -37,6 +37,9 @@ void memsluice_destination_put(struct folio *folio);
  */
 void memsluice_destination_reuse(struct folio *folio);
 
+/* Of any folio: what is kept in a pool can be told from what else is in use. Context: any. */
+bool memsluice_destination_is_pooled(const struct folio *folio);
+
 struct memsluice_pool_status {
 	unsigned long pages; /* in the pool now */
 	u64 hits; /* folios that came from it */

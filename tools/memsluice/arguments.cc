@@ -18,6 +18,8 @@ namespace {
 constexpr uint64_t kPidMax = 1 << 22;
 constexpr uint64_t kNodeMax = 1023;
 constexpr size_t kCgroupBytesMax = 4095;
+// For some TiB.
+constexpr Milliseconds kCensusPatience{300000};
 constexpr std::string_view kCgroupMount = "/sys/fs/cgroup";
 
 Error usage(std::string object, std::string message, std::string hint = {}) {
@@ -29,9 +31,10 @@ Error usage(std::string object, std::string message, std::string hint = {}) {
 
 // CLI11 only splits the arguments: what they mean is checked here, in words of our own.
 struct Texts {
-  bool json = false, all_mappings = false, detach = false, once = false, yes = false;
+  bool json = false, all_mappings = false, detach = false, once = false, yes = false,
+       tenants = false;
   std::string socket, cgroup, id, tiering, fast_limit, promote, demote, pid, address, length,
-      tenant, from, to, interval = "1", root = "/", device;
+      tenant, from, to, interval = "1", root = "/", device, node;
   std::vector<std::string> queues;
 };
 
@@ -102,6 +105,12 @@ void add_engine_commands(CLI::App* app, Texts& texts) {
   reset->add_flag("--yes", texts.yes, "do not ask");
 }
 
+void add_census_command(CLI::App* app, Texts& texts) {
+  CLI::App* census = add_command(app, "census", "who has which pages on which node", help::kCensus);
+  add_text(census, "--node", texts.node, "NODE", "of this node only");
+  census->add_flag("--tenants", texts.tenants, "one line for each tenant, not for each cgroup");
+}
+
 bool is_group(const std::string& command) {
   return command == "tenant" || command == "request" || command == "engine";
 }
@@ -117,6 +126,7 @@ void add_commands(CLI::App* app, Texts& texts) {
   add_migrate_command(app, texts);
   add_request_commands(app, texts);
   add_engine_commands(app, texts);
+  add_census_command(app, texts);
   CLI::App* top = add_command(app, "top", "live view of tenants and nodes", help::kTop);
   top->add_flag("--once", texts.once, "one picture, then end");
   add_text(top, "--interval", texts.interval, "SECONDS", "between two pictures: 0.1 to 3600");
@@ -348,6 +358,16 @@ Result<EngineResetCommand> engine_reset(const Texts& texts) {
   return EngineResetCommand{texts.device, texts.yes};
 }
 
+Result<CallCommand> census_command(const Texts& texts) {
+  CallCommand command{"census", Json::object(), kCensusPatience};
+  if (!texts.node.empty()) {
+    auto added = add_number(command.params, "node", "--node", texts.node, kNodeMax);
+    if (!added.ok()) return added.error();
+  }
+  if (texts.tenants) command.params["by_tenant"] = true;
+  return command;
+}
+
 Result<TopCommand> top_command(const Texts& texts) {
   auto interval = option_interval(texts.interval);
   if (!interval.ok()) return interval.error();
@@ -373,6 +393,7 @@ Result<Invocation> interpret(const std::vector<std::string>& names, const Texts&
   }
   if (name == "engine" && verb == "reset") return invocation(engine_reset(texts), texts);
   if (name == "engine") return invocation(engine_queues(verb, texts), texts);
+  if (name == "census") return invocation(census_command(texts), texts);
   if (name == "migrate") return invocation(migrate_command(texts), texts);
   if (name == "top") return invocation(top_command(texts), texts);
   if (name == "doctor") return invocation(Result(DoctorCommand{texts.root}), texts);

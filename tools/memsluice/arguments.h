@@ -16,6 +16,7 @@ namespace memsluice {
 struct CallCommand {
   std::string method;
   Json params = Json::object();
+  Milliseconds patience{0};  // for what takes longer than others; 0: no longer
 };
 
 struct MigrateCommand {

@@ -32,31 +32,32 @@ TEST_P(ApiCalls, AreMade) {
 
 INSTANTIATE_TEST_SUITE_P(
     Arguments, ApiCalls,
-    testing::Values(Call{"status", "status", "{}"}, Call{"reload", "config.reload", "{}"},
-                    Call{"tenant list", "tenant.list", "{}"},
-                    Call{"tenant show redis.slice/", "tenant.get", R"({"cgroup": "/redis.slice"})"},
-                    Call{"tenant clear /sys/fs/cgroup/a/b", "tenant.clear",
-                         R"({"cgroup": "/a/b"})"},
-                    Call{"tenant set /x", "tenant.set", R"({"cgroup": "/x"})"},
-                    Call{"tenant set /x --tiering off --fast-limit 1.5G --promote-mib-per-s 0 "
-                         "--demote-mib-per-s 1048576",
-                         "tenant.set",
-                         R"({"cgroup": "/x", "tiering": false, "fast_limit_bytes": 1610612736,
+    testing::Values(
+        Call{"status", "status", "{}"}, Call{"reload", "config.reload", "{}"},
+        Call{"tenant list", "tenant.list", "{}"},
+        Call{"tenant show redis.slice/", "tenant.get", R"({"cgroup": "/redis.slice"})"},
+        Call{"tenant clear /sys/fs/cgroup/a/b", "tenant.clear", R"({"cgroup": "/a/b"})"},
+        Call{"tenant set /x", "tenant.set", R"({"cgroup": "/x"})"},
+        Call{"tenant set /x --tiering off --fast-limit 1.5G --promote-mib-per-s 0 "
+             "--demote-mib-per-s 1048576",
+             "tenant.set",
+             R"({"cgroup": "/x", "tiering": false, "fast_limit_bytes": 1610612736,
                  "promote_mib_per_s": 0, "demote_mib_per_s": 1048576})"},
-                    Call{"tenant set --fast-limit none /x", "tenant.set",
-                         R"({"cgroup": "/x", "fast_limit_bytes": null})"},
-                    Call{"request list", "request.list", "{}"},
-                    Call{"request show 7", "request.get", R"({"id": 7})"},
-                    Call{"request cancel 7", "request.cancel", R"({"id": 7})"},
-                    Call{"engine list", "engine.list", "{}"}));
+        Call{"tenant set --fast-limit none /x", "tenant.set",
+             R"({"cgroup": "/x", "fast_limit_bytes": null})"},
+        Call{"request list", "request.list", "{}"},
+        Call{"request show 7", "request.get", R"({"id": 7})"},
+        Call{"request cancel 7", "request.cancel", R"({"id": 7})"},
+        Call{"engine list", "engine.list", "{}"}, Call{"census", "census", "{}"},
+        Call{"census --node 3 --tenants", "census", R"({"node": 3, "by_tenant": true})"}));
 
-struct Migration {
+struct MigrateLine {
   const char* line;
   const char* params;
   bool detach;
 };
 
-class Migrations : public testing::TestWithParam<Migration> {};
+class Migrations : public testing::TestWithParam<MigrateLine> {};
 
 TEST_P(Migrations, AreAsked) {
   const auto invocation = parse_arguments(words(GetParam().line));
@@ -70,17 +71,18 @@ TEST_P(Migrations, AreAsked) {
 INSTANTIATE_TEST_SUITE_P(
     Arguments, Migrations,
     testing::Values(
-        Migration{"migrate --pid 4711 --to 1", R"({"pid": 4711, "target_node": 1})", false},
-        Migration{"migrate --to=0 --pid=1 --all-mappings --detach",
-                  R"({"pid": 1, "target_node": 0, "all_mappings": true})", true},
-        Migration{"migrate --pid 1 --address 0x7f0000001000 --length 2M --to 1",
-                  R"({"pid": 1, "address": 139637976731648, "length_bytes": 2097152,
+        MigrateLine{"migrate --pid 4711 --to 1", R"({"pid": 4711, "target_node": 1})", false},
+        MigrateLine{"migrate --to=0 --pid=1 --all-mappings --detach",
+                    R"({"pid": 1, "target_node": 0, "all_mappings": true})", true},
+        MigrateLine{"migrate --pid 1 --address 0x7f0000001000 --length 2M --to 1",
+                    R"({"pid": 1, "address": 139637976731648, "length_bytes": 2097152,
                       "target_node": 1})",
-                  false},
-        Migration{"migrate --pid 1 --address 4096 --length 4096 --to 1",
-                  R"({"pid": 1, "address": 4096, "length_bytes": 4096, "target_node": 1})", false},
-        Migration{"migrate --tenant a.slice --from 0 --to 1",
-                  R"({"cgroup": "/a.slice", "source_node": 0, "target_node": 1})", false}));
+                    false},
+        MigrateLine{"migrate --pid 1 --address 4096 --length 4096 --to 1",
+                    R"({"pid": 1, "address": 4096, "length_bytes": 4096, "target_node": 1})",
+                    false},
+        MigrateLine{"migrate --tenant a.slice --from 0 --to 1",
+                    R"({"cgroup": "/a.slice", "source_node": 0, "target_node": 1})", false}));
 
 struct QueueCommand {
   const char* line;
@@ -170,6 +172,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"engine test dsa/", "QUEUE", "\"dsa/\" is no queue"},
         Mistake{"engine drain wq0000000000.0000", "QUEUE", "\"wq0000000000.0000\" is no queue"},
         Mistake{"engine reset", "DEVICE", "is missing"},
+        Mistake{"census --node 1024", "--node", "\"1024\" is no whole number from 0 to 1023"},
+        Mistake{"census 1", "1", "one argument too many"},
         Mistake{"engine reset dsa0 dsa1", "dsa1", "one argument too many"},
         Mistake{"migrate --to 1", "--pid, --tenant", "say exactly one of the two: whose pages"},
         Mistake{"migrate --pid 1 --tenant /x --to 1", "--pid, --tenant",
@@ -222,6 +226,7 @@ TEST(Arguments, HelpOfEveryCommandTeaches) {
                            "engine test",
                            "engine drain",
                            "engine reset",
+                           "census",
                            "top",
                            "reload",
                            "doctor",

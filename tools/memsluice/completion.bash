@@ -41,7 +41,7 @@ _memsluice_value() {
     --tiering) mapfile -t COMPREPLY < <(compgen -W 'on off' -- "$2") ;;
     --fast-limit) mapfile -t COMPREPLY < <(compgen -W none -- "$2") ;;
     --tenant) _memsluice_cgroups "$2" ;;
-    --from | --to) _memsluice_nodes "$2" ;;
+    --from | --to | --node) _memsluice_nodes "$2" ;;
     --pid) mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*)" -- "$2") ;;
     --socket) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
     --address | --length | --interval | --promote-mib-per-s | --demote-mib-per-s) ;;
@@ -62,7 +62,7 @@ _memsluice() {
   done
   local words='--json --socket --help'
   case $command in
-    '') words+=' status tenant migrate request engine reload top doctor version --version' ;;
+    '') words+=' status tenant migrate request engine census reload top doctor version --version' ;;
     tenant) words+=' list show set clear' ;;
     request) words+=' list show cancel' ;;
     engine) words+=' list test drain reset' ;;
@@ -78,6 +78,7 @@ _memsluice() {
     migrate*)
       words+=' --pid --address --length --tenant --from --to --all-mappings --detach'
       ;;
+    census*) words+=' --node --tenants' ;;
     top) words+=' --once --interval' ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")

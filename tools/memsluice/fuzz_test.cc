@@ -31,55 +31,58 @@ std::string noise(Random& random) {
 }
 
 std::string random_word(Random& random) {
-  static const std::vector<std::string> kWords = {"status",
-                                                  "tenant",
-                                                  "list",
-                                                  "show",
-                                                  "set",
-                                                  "clear",
-                                                  "migrate",
-                                                  "request",
-                                                  "engine",
-                                                  "test",
-                                                  "drain",
-                                                  "reset",
-                                                  "dsa/wq0.0",
-                                                  "--yes",
-                                                  "cancel",
-                                                  "reload",
-                                                  "top",
-                                                  "doctor",
-                                                  "version",
-                                                  "--json",
-                                                  "--socket",
-                                                  "--pid",
-                                                  "--to",
-                                                  "--from",
-                                                  "--tenant",
-                                                  "--address",
-                                                  "--length",
-                                                  "--detach",
-                                                  "--tiering",
-                                                  "--fast-limit",
-                                                  "--interval",
-                                                  "--once",
-                                                  "--all-mappings",
-                                                  "--promote-mib-per-s",
-                                                  "--help",
-                                                  "--",
-                                                  "-",
-                                                  "",
-                                                  "/x",
-                                                  "0",
-                                                  "1",
-                                                  "-1",
-                                                  "512M",
-                                                  "18446744073709551616",
-                                                  "0x",
-                                                  "on",
-                                                  "none",
-                                                  "1e999"};
-  return random() % 8 == 0 ? noise(random) : pick(kWords, random);
+  static const std::vector<std::string> command_words = {"status",
+                                                         "tenant",
+                                                         "list",
+                                                         "show",
+                                                         "set",
+                                                         "clear",
+                                                         "migrate",
+                                                         "request",
+                                                         "engine",
+                                                         "census",
+                                                         "--node",
+                                                         "--tenants",
+                                                         "test",
+                                                         "drain",
+                                                         "reset",
+                                                         "dsa/wq0.0",
+                                                         "--yes",
+                                                         "cancel",
+                                                         "reload",
+                                                         "top",
+                                                         "doctor",
+                                                         "version",
+                                                         "--json",
+                                                         "--socket",
+                                                         "--pid",
+                                                         "--to",
+                                                         "--from",
+                                                         "--tenant",
+                                                         "--address",
+                                                         "--length",
+                                                         "--detach",
+                                                         "--tiering",
+                                                         "--fast-limit",
+                                                         "--interval",
+                                                         "--once",
+                                                         "--all-mappings",
+                                                         "--promote-mib-per-s",
+                                                         "--help",
+                                                         "--",
+                                                         "-",
+                                                         "",
+                                                         "/x",
+                                                         "0",
+                                                         "1",
+                                                         "-1",
+                                                         "512M",
+                                                         "18446744073709551616",
+                                                         "0x",
+                                                         "on",
+                                                         "none",
+                                                         "1e999"};
+  return random() % 8 == 0 ? noise(random) : pick(command_words, random);
 }
 
 TEST(Fuzz, EveryArgumentListIsUnderstoodOrRefusedWithAMessage) {
@@ -151,8 +154,8 @@ TEST(Fuzz, EveryPictureOfTopFitsTheTerminal) {
 
 TEST(Fuzz, EveryReplyCanBeRendered) {
   static constexpr std::array kMethods = {
-      "status",       "tenant.list", "tenant.get",    "tenant.set",  "tenant.clear",
-      "request.list", "request.get", "config.reload", "engine.list", "engine.reset"};
+      "status",      "tenant.list",   "tenant.get",  "tenant.set",   "tenant.clear", "request.list",
+      "request.get", "config.reload", "engine.list", "engine.reset", "census"};
   Random random(2);
   for (int round = 0; round < 1000; ++round) {
     Json result = sample_status();
@@ -160,6 +163,7 @@ TEST(Fuzz, EveryReplyCanBeRendered) {
     result["request"] = sample_request();
     result["requests"] = {sample_request(), sample_request()};
     result["engines"] = sample_engines();
+    result["census"] = sample_census();
     result["reset"] = {{"device", "dsa0"}, {"configuration", "device"}, {"queues", {"wq0.0"}}};
     mutate(result, random);
     const std::string text = render_result(pick(kMethods, random), {}, result, 4096);

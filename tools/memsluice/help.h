@@ -109,6 +109,16 @@ Asks on a terminal; elsewhere --yes is needed.
   memsluice engine reset dsa0
   memsluice engine reset dsa0 --yes)";
 
+inline constexpr const char* kCensus =
+    R"(Counts page frames, by the cgroup that is charged for them; what lies below a cgroup has lines of
+its own. SHMEM is shared memory and tmpfs, FILE the rest of the page cache, KERNEL page tables,
+stacks and the like. HELD is what would not move now: pinned, or in use by I/O. Takes some
+milliseconds a GiB.
+
+  memsluice census
+  memsluice census --node 1 --tenants
+  memsluice census --json | jq '.census[] | select(.held_pages.anon > 0) | .cgroup')";
+
 inline constexpr const char* kTop =
     R"(PROMOTE/s, DEMOTE/s and REFUSED/s are of the last interval, so --once takes one interval, too.
 The bars are pages by how often they are accessed, the coldest at the left, on a logarithmic

@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <vector>
 
 #include "tools/memsluice/format.h"
@@ -257,6 +259,84 @@ std::string render_reset(const Json& reset) {
                      queues.empty() ? "none" : fmt::format("{}", fmt::join(queues, ", ")));
 }
 
+// In a census: what is in use.
+constexpr std::array kUsedKinds = {"anon", "shmem", "file", "hugetlb", "kernel"};
+
+uint64_t used_pages(const Json& line) {
+  uint64_t pages = 0;
+  for (const char* kind : kUsedKinds) pages += number(member(line, "pages"), kind).value_or(0);
+  return pages;
+}
+
+std::string census_name(const Json& line, bool tenants) {
+  const std::string cgroup = text(line, "cgroup", "");
+  if (!cgroup.empty()) return printable(cgroup);
+  if (member(line, "cgroup_id").is_null()) return tenants ? "(no tenant's)" : "(nobody's)";
+  return fmt::format("(removed: {})", count(line, "cgroup_id"));
+}
+
+std::string render_charged(std::vector<const Json*> lines, bool tenants, uint64_t page_bytes) {
+  std::stable_sort(lines.begin(), lines.end(), [](const Json* left, const Json* right) {
+    const auto node = [](const Json* line) { return number(*line, "node").value_or(0); };
+    return std::pair(node(left), used_pages(*right)) < std::pair(node(right), used_pages(*left));
+  });
+  Table table({{"NODE", Align::kRight},
+               {tenants ? "TENANT" : "CGROUP"},
+               {"ANON", Align::kRight},
+               {"SHMEM", Align::kRight},
+               {"FILE", Align::kRight},
+               {"HUGETLB", Align::kRight},
+               {"KERNEL", Align::kRight},
+               {"HELD", Align::kRight}});
+  for (const Json* line : lines) {
+    if (used_pages(*line) == 0) continue;
+    std::vector<std::string> cells = {count(*line, "node"), census_name(*line, tenants)};
+    for (const char* kind : kUsedKinds)
+      cells.push_back(size_of_pages(number(member(*line, "pages"), kind), page_bytes));
+    cells.push_back(size_of_pages(sum(member(*line, "held_pages")), page_bytes));
+    table.add_row(std::move(cells));
+  }
+  return table.render();
+}
+
+std::string render_node_totals(const std::vector<const Json*>& lines, uint64_t page_bytes) {
+  struct Total {
+    uint64_t all = 0, used = 0;
+    std::map<std::string, uint64_t> rest;
+  };
+  constexpr std::array kRest = {"free", "pool", "poisoned", "reserved"};
+  std::map<uint64_t, Total> totals;
+  for (const Json* line : lines) {
+    Total& total = totals[number(*line, "node").value_or(0)];
+    total.all += sum(member(*line, "pages"));
+    total.used += used_pages(*line);
+    for (const char* kind : kRest)
+      total.rest[kind] += number(member(*line, "pages"), kind).value_or(0);
+  }
+  Table table({{"NODE", Align::kRight},
+               {"ALL", Align::kRight},
+               {"USED", Align::kRight},
+               {"FREE", Align::kRight},
+               {"POOL", Align::kRight},
+               {"POISONED", Align::kRight},
+               {"RESERVED", Align::kRight}});
+  for (const auto& [node, total] : totals) {
+    std::vector<std::string> cells = {fmt::format("{}", node), size_of_pages(total.all, page_bytes),
+                                      size_of_pages(total.used, page_bytes)};
+    for (const char* kind : kRest) cells.push_back(size_of_pages(total.rest.at(kind), page_bytes));
+    table.add_row(std::move(cells));
+  }
+  return table.render();
+}
+
+std::string render_census(const Json& census, bool tenants, uint64_t page_bytes) {
+  std::vector<const Json*> lines;
+  for (const Json& line : census) {
+    if (line.is_object()) lines.push_back(&line);
+  }
+  return render_charged(lines, tenants, page_bytes) + '\n' + render_node_totals(lines, page_bytes);
+}
+
 std::string module_line(const Json& module) {
   if (flag(module, "loaded") != false) {
     return fmt::format("{}, ABI {}: {}", name(module, "version"), count(module, "abi_version"),
@@ -308,6 +388,9 @@ std::string render_result(std::string_view method, const Json& params, const Jso
   if (method == "tenant.clear") return fmt::format("tenant {}: cleared\n", name(params, "cgroup"));
   if (method == "request.list") return render_requests(member(result, "requests"), page_bytes);
   if (method == "engine.list") return render_engines(items(result, "engines"));
+  if (method == "census") {
+    return render_census(items(result, "census"), flag(params, "by_tenant") == true, page_bytes);
+  }
   if (method == "engine.reset") return render_reset(member(result, "reset"));
   if (method == "config.reload") {
     return flag(result, "changed") == true ? "the configuration has been loaded\n"

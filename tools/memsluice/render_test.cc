@@ -155,6 +155,23 @@ no queue
   EXPECT_EQ(rendered("engine.list", Json::object()), "\nno copy engine\n");
 }
 
+TEST(Render, ACensus) {
+  EXPECT_EQ(rendered("census", {{"census", sample_census()}}), R"(
+NODE  CGROUP            ANON    SHMEM     FILE  HUGETLB   KERNEL     HELD
+   0  /redis.slice   512 MiB   10 MiB  1.2 MiB        0  1.1 MiB  520 KiB
+   0  (nobody's)           0        0  1.0 MiB        0  100 MiB        0
+   1  (removed: 23)        0  4.0 MiB        0        0        0        0
+
+NODE      ALL     USED     FREE     POOL  POISONED  RESERVED
+   0  903 MiB  625 MiB  256 MiB  2.0 MiB   4.0 KiB    20 MiB
+   1  4.0 MiB  4.0 MiB        0        0         0         0
+)");
+  const std::string tenants =
+      render_result("census", {{"by_tenant", true}}, {{"census", sample_census()}}, 4096);
+  EXPECT_NE(tenants.find("NODE  TENANT "), tenants.npos);
+  EXPECT_NE(tenants.find("(no tenant's)"), tenants.npos);
+}
+
 TEST(Render, AReset) {
   EXPECT_EQ(
       rendered(

@@ -21,7 +21,9 @@ struct Runner {
   const Environment& environment;
 
   Result<int> operator()(const CallCommand& command) const {
-    auto client = Client::connect(environment.client);
+    ClientOptions options = environment.client;
+    options.reply_timeout = std::max(options.reply_timeout, command.patience);
+    auto client = Client::connect(options);
     if (!client.ok()) return client.error();
     auto result = client->call(command.method, command.params);
     if (!result.ok()) return result.error();

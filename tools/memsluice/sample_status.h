@@ -79,4 +79,21 @@ inline Json sample_engines() {
      "late_folios": 0, "differing_folios": 0, "queues": []}])");
 }
 
+// A node with two cgroups, one of them removed, and what is nobody's.
+inline Json sample_census() {
+  return Json::parse(R"([
+    {"node": 0, "cgroup_id": null, "cgroup": null, "tenant_id": null, "tenant": null,
+     "pages": {"anon": 0, "shmem": 0, "file": 256, "hugetlb": 0, "kernel": 25600, "pool": 512,
+               "free": 65536, "poisoned": 1, "reserved": 5120},
+     "held_pages": {"anon": 0, "shmem": 0, "file": 0}},
+    {"node": 0, "cgroup_id": 17, "cgroup": "/redis.slice", "tenant_id": 17, "tenant": "/redis.slice",
+     "pages": {"anon": 131072, "shmem": 2560, "file": 300, "hugetlb": 0, "kernel": 280, "pool": 0,
+               "free": 0, "poisoned": 0, "reserved": 0},
+     "held_pages": {"anon": 128, "shmem": 2, "file": 0}},
+    {"node": 1, "cgroup_id": 23, "cgroup": null, "tenant_id": null, "tenant": null,
+     "pages": {"anon": 0, "shmem": 1024, "file": 0, "hugetlb": 0, "kernel": 0, "pool": 0,
+               "free": 0, "poisoned": 0, "reserved": 0},
+     "held_pages": {"anon": 0, "shmem": 0, "file": 0}}])");
+}
+
 }  // namespace memsluice

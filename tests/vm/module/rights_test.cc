@@ -103,6 +103,20 @@ TEST(Rights, QueuesAreForRootOnly) {
             EPERM);
 }
 
+TEST(Rights, WhoHasWhichPagesIsForRootOnly) {
+  EXPECT_EQ(in_child([] {
+              if (!become(kNobody)) return 100;
+              auto census = sized<memsluice_census>();
+              return as_status(device_ioctl(MEMSLUICE_IOC_CENSUS, &census));
+            }),
+            EPERM);
+  EXPECT_EQ(in_child([] {
+              if (!become(kNobody)) return 100;
+              return open("/proc/memsluice/census", O_RDONLY) < 0 ? errno : 0;
+            }),
+            EACCES);
+}
+
 TEST(Rights, KnobsAreForRootOnly) {
   EXPECT_EQ(in_child([] {
               if (!become(kNobody)) return 100;
