@@ -326,8 +326,7 @@ TEST_F(MethodsTest, TheCensusHasTheDocumentedMembers) {
   EXPECT_EQ(tenants.at(0).at("cgroup"), "/redis.slice");
   EXPECT_EQ(tenants.at(1).at("cgroup_id"), nullptr);
   EXPECT_EQ(complaint("census", {{"node", -1}}), "node: must be a whole number from 0 to 1023");
-  EXPECT_EQ(complaint("census", {{"nodes", 1}}),
-            "nodes: no such key (known are: by_tenant, node)");
+  EXPECT_EQ(complaint("census", {{"nodes", 1}}), "nodes: no such key (known are: by_tenant, node)");
   module_.fail_next("census", ENODEV);
   EXPECT_EQ(complaint("census", {{"node", 9}}),
             "node 9: has no memory (memsluice status lists those that have)");

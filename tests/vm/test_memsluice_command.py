@@ -125,6 +125,20 @@ def test_a_tenant_is_set_shown_and_cleared(machine: Machine) -> None:
     assert machine.answer("tenant list")["tenants"] == []
 
 
+def test_a_census_tells_who_has_which_pages(machine: Machine) -> None:
+    machine.memsluice(f"tenant set {TENANT} --tiering off")
+    Holder(machine.vm, 40, 1)
+    for arguments in ("census", "census --node 1", "census --tenants"):
+        lines = machine.answer(arguments)["census"]
+        pages = [line["pages"] for line in lines if (line["cgroup"], line["node"]) == (TENANT, 1)]
+        assert len(pages) == 1 and 40 <= pages[0]["anon"] / 256 < 50, pages
+    assert {line["node"] for line in machine.answer("census --node 1")["census"]} == {1}
+    text = machine.memsluice("census --tenants").stdout
+    assert re.search(rf"^ +1  {TENANT} +4\d MiB ", text, re.M) and "(no tenant's)" in text, text
+    assert machine.memsluice("census --node 7").status == 4
+    assert machine.memsluice("census", user_id=NOBODY).status == 3
+
+
 def test_what_is_wrong_is_named(machine: Machine) -> None:
     for arguments, status, about in (
         ("tenant show /nowhere.slice", 4, "/nowhere.slice"),
