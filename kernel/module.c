@@ -4,6 +4,7 @@
 #include <linux/module.h>
 
 #include "kernel/abi/abi.h"
+#include "kernel/channel/placement.h"
 #include "kernel/compat/memory_tiers.h"
 #include "kernel/compat/symbols.h"
 #include "kernel/copy/assist.h"
@@ -33,6 +34,7 @@ static const struct {
 	{ MEMSLUICE_FEATURE_MIGRATE_BATCH, "migrate_batch" },
 	{ MEMSLUICE_FEATURE_ENGINES, "engines" },
 	{ MEMSLUICE_FEATURE_CENSUS, "census" },
+	{ MEMSLUICE_FEATURE_PLACEMENT, "placement" },
 };
 
 static void log_features(void)
@@ -132,6 +134,7 @@ static void __exit memsluice_stop(void)
 		memsluice_scan_stop();
 	memsluice_requests_stop();
 	memsluice_move_stop();
+	memsluice_placement_stop();
 	memsluice_tenants_stop();
 }
 

@@ -39,6 +39,21 @@ std::optional<uint32_t> read_rate(ObjectReader& reader, const char* key) {
   return rate ? std::optional(static_cast<uint32_t>(*rate)) : std::nullopt;
 }
 
+Result<void> read_placement(const std::optional<std::string>& channels,
+                            std::optional<uint64_t> granule_bytes, PolicySettings& settings) {
+  if (channels) {
+    auto parsed = parse_channels(*channels);
+    if (!parsed.ok()) return std::move(parsed).error();
+    settings.channels = *std::move(parsed);
+  }
+  if (granule_bytes) {
+    auto order = granule_order(*granule_bytes);
+    if (!order.ok()) return std::move(order).error();
+    settings.granule_order = *order;
+  }
+  return {};
+}
+
 Json wrapped(const char* name, Json value) {
   return {{name, std::move(value)}};
 }
@@ -187,7 +202,11 @@ Result<Json> Methods::tenant_set(const Json& params) {
     settings.fast_limit = FastLimit{.bytes = *bytes};
   settings.promote_mib_per_s = read_rate(reader, "promote_mib_per_s");
   settings.demote_mib_per_s = read_rate(reader, "demote_mib_per_s");
+  const auto channels = reader.text("channels");
+  const auto granule_bytes = reader.number("granule_bytes", 0, kAny);
   if (auto checked = reader.finish(); !checked.ok()) return checked.error();
+  if (auto read = read_placement(channels, granule_bytes, settings); !read.ok())
+    return read.error();
   return wrapped("tenant", tenants_.set(cgroup, settings));
 }
 

@@ -70,16 +70,33 @@ TEST_F(MethodsTest, StatusWorksWithoutTheModule) {
 TEST_F(MethodsTest, ATenantHasTheDocumentedMembers) {
   ASSERT_TRUE(call("tenant.set", {{"cgroup", "/redis.slice"}, {"fast_limit_bytes", 4096}}).ok());
   Json tenant = call("tenant.get", {{"cgroup", "/redis.slice"}})->at("tenant");
-  EXPECT_EQ(keys(tenant), (std::set<std::string>{
-                              "cgroup", "cgroup_id", "origin", "policy", "fast_bytes", "slow_bytes",
-                              "memory_current_bytes", "node_bytes", "promoted_pages",
-                              "demoted_pages", "refused_pages", "histogram_pages", "hot_bin",
-                              "cold_bin", "scans", "scanned_pages", "scan_cpu_us", "processes"}));
+  EXPECT_EQ(keys(tenant), (std::set<std::string>{"cgroup",
+                                                 "cgroup_id",
+                                                 "origin",
+                                                 "policy",
+                                                 "fast_bytes",
+                                                 "slow_bytes",
+                                                 "memory_current_bytes",
+                                                 "node_bytes",
+                                                 "promoted_pages",
+                                                 "demoted_pages",
+                                                 "refused_pages",
+                                                 "histogram_pages",
+                                                 "hot_bin",
+                                                 "cold_bin",
+                                                 "scans",
+                                                 "scanned_pages",
+                                                 "scan_cpu_us",
+                                                 "processes",
+                                                 "fallback_folios",
+                                                 "spilled_folios"}));
   EXPECT_EQ(tenant.at("origin"), "api");
   EXPECT_EQ(tenant.at("policy"), (Json{{"tiering", true},
                                        {"fast_limit_bytes", 4096},
                                        {"promote_mib_per_s", 1024},
-                                       {"demote_mib_per_s", 1024}}));
+                                       {"demote_mib_per_s", 1024},
+                                       {"channels", "none"},
+                                       {"granule_bytes", 2 << 20}}));
   EXPECT_EQ(tenant.at("memory_current_bytes"), 8192);
   EXPECT_EQ(tenant.at("node_bytes"), (Json{{"0", 4096}, {"1", 4096}}));
   EXPECT_EQ(tenant.at("refused_pages").size(), size_t{MEMSLUICE_REFUSALS});
@@ -101,8 +118,8 @@ TEST_F(MethodsTest, TenantSetTakesNullAsNoLimitAndChecksItsKeys) {
   EXPECT_EQ(complaint("tenant.set", {{"cgroup", "/redis.slice"}, {"promote_mib_per_s", 1 << 21}}),
             "promote_mib_per_s: must be a whole number from 0 to 1048576");
   EXPECT_EQ(complaint("tenant.set", {{"cgroup", "/redis.slice"}, {"fast_limit", "1M"}}),
-            "fast_limit: no such key (known are: cgroup, demote_mib_per_s, fast_limit_bytes, "
-            "promote_mib_per_s, tiering)");
+            "fast_limit: no such key (known are: cgroup, channels, demote_mib_per_s, "
+            "fast_limit_bytes, granule_bytes, promote_mib_per_s, tiering)");
   EXPECT_EQ(complaint("tenant.set", {{"cgroup", "redis"}}),
             "redis: a cgroup begins with a slash (write it as below the cgroup root, such as "
             "/redis.slice)");
@@ -290,6 +307,26 @@ TEST_F(MethodsTest, AResetGoesOnWhenNobodyWaitsForItsAnswer) {
   turn_while_busy();
   EXPECT_FALSE(answered);
   EXPECT_EQ(devices_.steps().back(), "enable wq0.1");
+}
+
+TEST_F(MethodsTest, ATenantIsPlaced) {
+  const auto set = [&](Json params) {
+    params["cgroup"] = "/redis.slice";
+    auto result = call("tenant.set", params);
+    return result.ok() ? result->at("tenant").at("policy") : error_to_json(result.error());
+  };
+  Json policy = set({{"channels", "1:3,0"}, {"granule_bytes", 4096}});
+  EXPECT_EQ(policy.at("channels"), "1:3,0:1");
+  EXPECT_EQ(policy.at("granule_bytes"), 4096);
+  EXPECT_EQ(call("tenant.get", {{"cgroup", "/redis.slice"}})->at("tenant").at("spilled_folios"), 1);
+  EXPECT_EQ(set({{"tiering", false}}).at("channels"), "1:3,0:1") << "what is left out stays";
+  EXPECT_EQ(set({{"channels", "7"}}).at("message"), "a node among them has no memory");
+  EXPECT_EQ(set({{"channels", "one"}}).at("message"), "\"one\" names no channels");
+  EXPECT_EQ(set({{"granule_bytes", 5000}}).at("object"), "granule");
+  EXPECT_EQ(set(Json::object()).at("channels"), "1:3,0:1") << "what is refused changes nothing";
+  policy = set({{"channels", "none"}});
+  EXPECT_EQ(policy.at("channels"), "none");
+  EXPECT_EQ(policy.at("granule_bytes"), 2 << 20);
 }
 
 TEST_F(MethodsTest, TheCensusHasTheDocumentedMembers) {

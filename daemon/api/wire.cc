@@ -81,7 +81,9 @@ Json to_json(const Policy& policy) {
   return {{"tiering", policy.tiering},
           {"fast_limit_bytes", limit},
           {"promote_mib_per_s", policy.promote_mib_per_s},
-          {"demote_mib_per_s", policy.demote_mib_per_s}};
+          {"demote_mib_per_s", policy.demote_mib_per_s},
+          {"channels", format_channels(policy.placement.channels)},
+          {"granule_bytes", granule_bytes(policy.placement.granule_order)}};
 }
 
 Json to_json(const NumaNode& node) {
@@ -95,10 +97,14 @@ Json to_json(const NumaNode& node) {
 
 Json to_json(const TenantView& tenant) {
   const memsluice_tenant_status& status = tenant.status;
+  Policy policy = from_kernel(status.policy);
+  policy.placement = tenant.placed.placement;
   Json json = {{"cgroup", tenant.cgroup.path},
                {"cgroup_id", tenant.cgroup.id},
                {"origin", origin_name(tenant.origin)},
-               {"policy", to_json(from_kernel(status.policy))},
+               {"policy", to_json(policy)},
+               {"fallback_folios", tenant.placed.fallback_folios},
+               {"spilled_folios", tenant.placed.spilled_folios},
                {"fast_bytes", uint64_t{status.fast_bytes}},
                {"slow_bytes", uint64_t{status.slow_bytes}},
                {"promoted_pages", uint64_t{status.promoted_pages}},

@@ -78,7 +78,9 @@ PolicySettings read_policy(TomlTable& table) {
   return {.tiering = table.boolean("tiering"),
           .fast_limit = table.converted<FastLimit>("fast_limit", parse_fast_limit),
           .promote_mib_per_s = read_rate(table, "promote_mib_per_s"),
-          .demote_mib_per_s = read_rate(table, "demote_mib_per_s")};
+          .demote_mib_per_s = read_rate(table, "demote_mib_per_s"),
+          .channels = table.converted<std::vector<Channel>>("channels", parse_channels),
+          .granule_order = table.converted<uint32_t>("granule", parse_granule)};
 }
 
 void read_tenants(TomlTable& root, Config& config) {
@@ -184,7 +186,9 @@ PolicySettings PolicySettings::or_else(const PolicySettings& below) const {
   return {.tiering = first(tiering, below.tiering),
           .fast_limit = first(fast_limit, below.fast_limit),
           .promote_mib_per_s = first(promote_mib_per_s, below.promote_mib_per_s),
-          .demote_mib_per_s = first(demote_mib_per_s, below.demote_mib_per_s)};
+          .demote_mib_per_s = first(demote_mib_per_s, below.demote_mib_per_s),
+          .channels = first(channels, below.channels),
+          .granule_order = first(granule_order, below.granule_order)};
 }
 
 Policy PolicySettings::applied_to(Policy policy, uint64_t tier_0_bytes) const {
@@ -192,6 +196,10 @@ Policy PolicySettings::applied_to(Policy policy, uint64_t tier_0_bytes) const {
   take(tiering, policy.tiering);
   take(promote_mib_per_s, policy.promote_mib_per_s);
   take(demote_mib_per_s, policy.demote_mib_per_s);
+  take(channels, policy.placement.channels);
+  take(granule_order, policy.placement.granule_order);
+  // What nobody places has no granule, and the module keeps none.
+  if (policy.placement.channels.empty()) policy.placement = {};
   return policy;
 }
 

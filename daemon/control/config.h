@@ -32,6 +32,8 @@ struct PolicySettings {
   std::optional<FastLimit> fast_limit = {};
   std::optional<uint32_t> promote_mib_per_s = {};
   std::optional<uint32_t> demote_mib_per_s = {};
+  std::optional<std::vector<Channel>> channels = {};
+  std::optional<uint32_t> granule_order = {};
 
   // What is not said here is taken from `below`.
   PolicySettings or_else(const PolicySettings& below) const;

@@ -47,6 +47,8 @@ fast_limit = "30%"
 cgroup = "/free.slice"
 fast_limit = "none"
 demote_mib_per_s = 0
+channels = "1:3,2:2"
+granule = "4K"
 [module]
 scan_period_ms = 500
 verbose = true
@@ -67,6 +69,8 @@ mode = "fast"
   EXPECT_EQ(config.tenants[1].settings.fast_limit, FastLimit{.percent = 30});
   EXPECT_EQ(config.tenants[2].settings.fast_limit, FastLimit{});
   EXPECT_EQ(config.tenants[2].settings.demote_mib_per_s, 0u);
+  EXPECT_EQ(config.tenants[2].settings.channels, (std::vector<Channel>{{1, 3}, {2, 2}}));
+  EXPECT_EQ(config.tenants[2].settings.granule_order, 0u);
   EXPECT_THAT(config.module_values(),
               ElementsAre(testing::Pair("mode", "fast"), testing::Pair("scan_period_ms", "500"),
                           testing::Pair("verbose", "1")));
@@ -109,6 +113,10 @@ y = 1.5
 [tenants]
 [dsa]
 configuration = "dsa.conf"
+[[tenant]]
+cgroup = "/c"
+channels = "1;2"
+granule = "3M"
 )")),
       ElementsAre(
           "x.toml:2: daemon.rescan_ms: must be a whole number from 50 to 1000",
@@ -134,7 +142,11 @@ configuration = "dsa.conf"
           "x.toml:26: module.y: must be a whole number, true, false or a string of one line",
           "x.toml:27: tenants: no such key (known are: api, daemon, defaults, dsa, module, "
           "tenant)",
-          "x.toml:29: dsa.configuration: \"dsa.conf\" is no path of a file (an absolute path)"));
+          "x.toml:29: dsa.configuration: \"dsa.conf\" is no path of a file (an absolute path)",
+          "x.toml:32: tenant.channels: \"1;2\" names no channels (write it as 1:3,2:2 (node 1 gets "
+          "three parts, node 2 two) or none)",
+          "x.toml:33: tenant.granule: 3145728 is no power of two from 4 KiB to 1 GiB (2M, the "
+          "default, survives the kernel's collapse into huge pages)"));
 }
 
 TEST(Config, TellsWhereTheSyntaxIsWrong) {

@@ -14,11 +14,16 @@ namespace memsluice {
 namespace {
 
 std::string describe(const Policy& policy) {
-  return fmt::format(
+  std::string text = fmt::format(
       "tiering {}, fast limit {}, promote {} MiB/s, demote {} MiB/s", policy.tiering ? "on" : "off",
       policy.fast_limit_bytes == MEMSLUICE_NO_LIMIT ? "none"
                                                     : format_bytes_exact(policy.fast_limit_bytes),
       policy.promote_mib_per_s, policy.demote_mib_per_s);
+  const Placement& placement = policy.placement;
+  if (!placement.channels.empty())
+    text += fmt::format(", channels {}, granule {}", format_channels(placement.channels),
+                        format_bytes_exact(granule_bytes(placement.granule_order)));
+  return text;
 }
 
 Error no_tenant(const std::string& path) {
@@ -125,13 +130,23 @@ Result<std::map<uint64_t, Policy>> Tenants::policies_in_module() {
   if (!ids.ok()) return std::move(ids).error();
   std::map<uint64_t, Policy> policies;
   for (uint64_t id : *ids) {
-    auto status = module_.tenant_status(id);
-    if (status.ok())
-      policies[id] = from_kernel(status->policy);
-    else if (!is_gone(status.error()))
-      return std::move(status).error();
+    auto policy = policy_in_module(id);
+    if (policy.ok())
+      policies[id] = *std::move(policy);
+    else if (!is_gone(policy.error()))
+      return std::move(policy).error();
   }
   return policies;
+}
+
+Result<Policy> Tenants::policy_in_module(uint64_t cgroup_id) {
+  auto status = module_.tenant_status(cgroup_id);
+  if (!status.ok()) return std::move(status).error();
+  auto placed = module_.tenant_placement(cgroup_id);
+  if (!placed.ok()) return std::move(placed).error();
+  Policy policy = from_kernel(status->policy);
+  policy.placement = std::move(placed->placement);
+  return policy;
 }
 
 void Tenants::forget_ended_cgroups() {
@@ -202,8 +217,9 @@ Result<bool> Tenants::reload(Config config) {
 
 std::optional<TenantView> Tenants::view(uint64_t cgroup_id, const std::string& path) {
   auto status = module_.tenant_status(cgroup_id);
-  if (!status.ok()) return std::nullopt;
-  TenantView view{.cgroup = {path, cgroup_id}, .status = *status};
+  auto placed = module_.tenant_placement(cgroup_id);
+  if (!status.ok() || !placed.ok()) return std::nullopt;
+  TenantView view{.cgroup = {path, cgroup_id}, .status = *status, .placed = *std::move(placed)};
   if (auto origin = origins_.find(cgroup_id); origin != origins_.end())
     view.origin = origin->second;
   if (auto cgroup = cgroups_.open(path); cgroup.ok()) view.memory = Cgroups::memory(*cgroup);
@@ -235,9 +251,8 @@ Result<TenantView> Tenants::get(const std::string& path) {
 }
 
 Result<Policy> Tenants::policy_before_set(uint64_t cgroup_id) {
-  auto status = module_.tenant_status(cgroup_id);
-  if (status.ok()) return from_kernel(status->policy);
-  if (!is_gone(status.error())) return std::move(status).error();
+  auto policy = policy_in_module(cgroup_id);
+  if (policy.ok() || !is_gone(policy.error())) return policy;
   auto tier_0 = tier_0_bytes_if_needed();
   if (!tier_0.ok()) return std::move(tier_0).error();
   return config_.defaults.applied_to(Policy(), *tier_0);

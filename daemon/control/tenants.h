@@ -22,6 +22,7 @@ struct TenantView {
   Cgroup cgroup;
   Origin origin = Origin::kModule;
   memsluice_tenant_status status = {};
+  PlacementStatus placed = {};
   CgroupMemory memory = {};
 };
 
@@ -59,6 +60,7 @@ class Tenants {
   void forget_ended_cgroups();
   Result<void> carry_out(const Action& action);
   Result<void> apply_knobs(const Config& config);
+  Result<Policy> policy_in_module(uint64_t cgroup_id);
   Result<Policy> policy_before_set(uint64_t cgroup_id);
   std::optional<TenantView> view(uint64_t cgroup_id, const std::string& path);
   void tell(const std::string& object, const Result<void>& result);

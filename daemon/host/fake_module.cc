@@ -80,6 +80,8 @@ Result<uint64_t> FakeModule::tenant_set(const Fd& cgroup, const Policy& policy) 
   if (policy.promote_mib_per_s > MEMSLUICE_MIB_PER_S_MAX ||
       policy.demote_mib_per_s > MEMSLUICE_MIB_PER_S_MAX)
     return module_error(EINVAL, "tenant set");
+  for (const Channel& channel : policy.placement.channels)
+    if (channel.node > 1) return placement_error(ENODEV);
   tenants_[status.st_ino] = policy;
   changes_++;
   return status.st_ino;
@@ -112,6 +114,14 @@ Result<memsluice_tenant_status> FakeModule::tenant_status(uint64_t cgroup_id) {
   status.slow_histogram_pages[2] = 5;
   status.cold_bin = MEMSLUICE_BINS;
   return status;
+}
+
+Result<PlacementStatus> FakeModule::tenant_placement(uint64_t cgroup_id) {
+  if (auto entered = enter("placement get"); !entered.ok()) return entered.error();
+  auto tenant = tenants_.find(cgroup_id);
+  if (tenant == tenants_.end()) return module_error(ENOENT, "placement get");
+  return PlacementStatus{
+      .placement = tenant->second.placement, .fallback_folios = 2, .spilled_folios = 1};
 }
 
 Result<std::unique_ptr<MigrationRequest>> FakeModule::migrate(const Migration& migration) {

@@ -45,6 +45,7 @@ class FakeModule : public Module {
   Result<void> tenant_clear(uint64_t cgroup_id) override;
   Result<std::vector<uint64_t>> tenant_list() override;
   Result<memsluice_tenant_status> tenant_status(uint64_t cgroup_id) override;
+  Result<PlacementStatus> tenant_placement(uint64_t cgroup_id) override;
   Result<std::unique_ptr<MigrationRequest>> migrate(const Migration& migration) override;
   Result<std::vector<EngineInfo>> engines() override;
   Result<void> engine_act(const std::string& engine, const std::string& queue,

@@ -23,6 +23,7 @@ constexpr std::array kFeatureNames = {
     std::pair{MEMSLUICE_FEATURE_MIGRATE_BATCH, "migrate_batch"},
     std::pair{MEMSLUICE_FEATURE_ENGINES, "engines"},
     std::pair{MEMSLUICE_FEATURE_CENSUS, "census"},
+    std::pair{MEMSLUICE_FEATURE_PLACEMENT, "placement"},
 };
 
 constexpr std::array<const char*, MEMSLUICE_REFUSALS> kRefusalNames = {
@@ -121,12 +122,23 @@ class KernelModule : public Module {
   }
 
   Result<uint64_t> tenant_set(const Fd& cgroup, const Policy& policy) override {
+    struct stat status;
+    if (::fstat(cgroup.get(), &status) != 0) return errno_error(errno, "fstat", {});
+    auto before = tenant_status(status.st_ino);
     memsluice_tenant_set set = {};
     set.cgroup_fd = cgroup.get();
     set.policy = to_kernel(policy);
     auto called = open_and_call(MEMSLUICE_IOC_TENANT_SET, "tenant set", set);
     if (!called.ok()) return std::move(called).error();
-    return set.cgroup_id;
+    auto placed = place(set.cgroup_id, policy.placement);
+    if (placed.ok()) return set.cgroup_id;
+    if (before.ok()) {
+      set.policy = before->policy;
+      called = open_and_call(MEMSLUICE_IOC_TENANT_SET, "tenant set", set);
+    } else {
+      [[maybe_unused]] auto cleared = tenant_clear(set.cgroup_id);
+    }
+    return std::move(placed).error();
   }
 
   Result<void> tenant_clear(uint64_t cgroup_id) override {
@@ -156,6 +168,25 @@ class KernelModule : public Module {
     status.cgroup_id = cgroup_id;
     auto called = open_and_call(MEMSLUICE_IOC_TENANT_STATUS, "tenant status", status);
     if (!called.ok()) return std::move(called).error();
+    return status;
+  }
+
+  Result<PlacementStatus> tenant_placement(uint64_t cgroup_id) override {
+    memsluice_placement placement = {};
+    placement.cgroup_id = cgroup_id;
+    auto called = open_and_call(MEMSLUICE_IOC_PLACEMENT_GET, "placement get", placement);
+    if (!called.ok()) {
+      // It has none, or is too old to have any.
+      const int os_error = called.error().os_error;
+      if (os_error == ENODATA || os_error == ENOTTY) return PlacementStatus();
+      return std::move(called).error();
+    }
+    PlacementStatus status{.placement = {.granule_order = placement.granule_order},
+                           .fallback_folios = placement.fallback_folios,
+                           .spilled_folios = placement.spilled_folios};
+    for (uint32_t i = 0; i < placement.count && i < MEMSLUICE_CHANNELS_MAX; i++)
+      status.placement.channels.push_back(
+          {placement.channels[i].node, placement.channels[i].weight});
     return status;
   }
 
@@ -234,6 +265,22 @@ class KernelModule : public Module {
       if (!*there) return queues;
       queues.push_back(queue);
     }
+  }
+
+  // Not what is there already: its counts would begin anew.
+  Result<void> place(uint64_t cgroup_id, const Placement& wanted) {
+    auto now = tenant_placement(cgroup_id);
+    if (now.ok() && now->placement == wanted) return {};
+    memsluice_placement placement = {};
+    placement.cgroup_id = cgroup_id;
+    placement.count = static_cast<uint32_t>(wanted.channels.size());
+    placement.granule_order = wanted.granule_order;
+    for (size_t i = 0; i < wanted.channels.size() && i < MEMSLUICE_CHANNELS_MAX; i++)
+      placement.channels[i] = {wanted.channels[i].node, wanted.channels[i].weight};
+    auto called = open_and_call(MEMSLUICE_IOC_PLACEMENT_SET, "placement set", placement);
+    if (called.ok()) return {};
+    if (called.error().os_error == ENOENT) return std::move(called).error();
+    return placement_error(called.error().os_error);
   }
 
   Result<Fd> open_device() const {

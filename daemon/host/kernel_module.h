@@ -10,6 +10,7 @@
 
 #include "daemon/base/fd.h"
 #include "daemon/base/result.h"
+#include "daemon/host/placement.h"
 #include "uapi/memsluice.h"
 
 namespace memsluice {
@@ -19,10 +20,12 @@ struct Policy {
   uint64_t fast_limit_bytes = MEMSLUICE_NO_LIMIT;
   uint32_t promote_mib_per_s = 0;
   uint32_t demote_mib_per_s = 0;
+  Placement placement = {};
 
   bool operator==(const Policy&) const = default;
 };
 
+// What has ioctls of its own, the placement, is not in it.
 memsluice_policy to_kernel(const Policy& policy);
 Policy from_kernel(const memsluice_policy& policy);
 
@@ -49,6 +52,13 @@ struct Migration {
   int target_node = -1;
 };
 
+// What the module has made of a placement.
+struct PlacementStatus {
+  Placement placement = {};
+  uint64_t fallback_folios = 0;
+  uint64_t spilled_folios = 0;
+};
+
 // A copy engine, and what it copies through.
 struct EngineInfo {
   memsluice_engine_status status = {};
@@ -72,10 +82,12 @@ class Module {
  public:
   virtual ~Module() = default;
   virtual Result<ModuleInfo> info() = 0;
+  // All of the policy or, with an error, none.
   virtual Result<uint64_t> tenant_set(const Fd& cgroup, const Policy& policy) = 0;
   virtual Result<void> tenant_clear(uint64_t cgroup_id) = 0;
   virtual Result<std::vector<uint64_t>> tenant_list() = 0;
   virtual Result<memsluice_tenant_status> tenant_status(uint64_t cgroup_id) = 0;
+  virtual Result<PlacementStatus> tenant_placement(uint64_t cgroup_id) = 0;
   virtual Result<std::unique_ptr<MigrationRequest>> migrate(const Migration& migration) = 0;
   // That which copies first comes first. These two may wait for seconds, and may be called by any
   // thread.

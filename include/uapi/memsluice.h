@@ -30,6 +30,7 @@
 #define MEMSLUICE_FEATURE_MIGRATE_BATCH (1ULL << 6) /* pages move in batches of our own */
 #define MEMSLUICE_FEATURE_ENGINES (1ULL << 7) /* copy engines are told of, tested and drained */
 #define MEMSLUICE_FEATURE_CENSUS (1ULL << 8) /* page frames are counted by who is charged */
+#define MEMSLUICE_FEATURE_PLACEMENT (1ULL << 9) /* new pages of a tenant lie on its channels */
 
 struct memsluice_version {
 	__u32 size;
@@ -299,6 +300,41 @@ struct memsluice_census {
 	__u32 reserved;
 };
 
+/*
+ * Where new pages of a tenant lie: processes' own memory, shared memory and tmpfs, by who is charged.
+ * Page cache of files stays the kernel's. Policies that processes set (set_mempolicy(2), mbind(2)) go
+ * before it. What is there already is not moved.
+ */
+#define MEMSLUICE_CHANNELS_MAX 64
+#define MEMSLUICE_SPREAD_SLOTS 64
+#define MEMSLUICE_GRANULE_ORDER_MAX 18
+#define MEMSLUICE_GRANULE_ORDER_DEFAULT 9
+
+struct memsluice_channel {
+	__u32 node; /* with memory */
+	/*
+	 * Divided by what divides them all, the weights add up to MEMSLUICE_SPREAD_SLOTS at most. With
+	 * 0 a channel is used, in the order given, when all those with a weight are full.
+	 */
+	__u32 weight;
+};
+
+/*
+ * PLACEMENT_SET needs CAP_SYS_ADMIN. ENOENT: there is no such tenant; ENODEV: a node has no memory;
+ * EINVAL: a node twice, or no weight; ERANGE: the weights add up to more. A placement ends with its
+ * tenant. PLACEMENT_GET: ENODATA: the tenant has none.
+ */
+struct memsluice_placement {
+	__u32 size;
+	__u32 count; /* channels; 0: the kernel places again */
+	__u64 cgroup_id;
+	__u32 granule_order; /* log2 of the base pages that lie together, to GRANULE_ORDER_MAX */
+	__u32 reserved;
+	struct memsluice_channel channels[MEMSLUICE_CHANNELS_MAX];
+	__u64 fallback_folios; /* out: that came to a channel of weight 0 */
+	__u64 spilled_folios; /* out: that found all channels full, and went where the kernel chose */
+};
+
 #define MEMSLUICE_IOC_VERSION _IO(MEMSLUICE_IOC_TYPE, 0x00) /* memsluice_version */
 #define MEMSLUICE_IOC_TENANT_SET _IO(MEMSLUICE_IOC_TYPE, 0x10) /* memsluice_tenant_set */
 #define MEMSLUICE_IOC_TENANT_CLEAR _IO(MEMSLUICE_IOC_TYPE, 0x11) /* memsluice_tenant_clear */
@@ -310,6 +346,8 @@ struct memsluice_census {
 #define MEMSLUICE_IOC_ENGINE_STATUS _IO(MEMSLUICE_IOC_TYPE, 0x30) /* memsluice_engine_status */
 #define MEMSLUICE_IOC_ENGINE_QUEUE _IO(MEMSLUICE_IOC_TYPE, 0x31) /* memsluice_engine_queue */
 #define MEMSLUICE_IOC_ENGINE_ACT _IO(MEMSLUICE_IOC_TYPE, 0x32) /* memsluice_engine_act */
+#define MEMSLUICE_IOC_PLACEMENT_SET _IO(MEMSLUICE_IOC_TYPE, 0x14) /* memsluice_placement */
+#define MEMSLUICE_IOC_PLACEMENT_GET _IO(MEMSLUICE_IOC_TYPE, 0x15) /* memsluice_placement */
 #define MEMSLUICE_IOC_CENSUS _IO(MEMSLUICE_IOC_TYPE, 0x40) /* memsluice_census */
 
 #endif

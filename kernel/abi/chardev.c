@@ -16,6 +16,7 @@
 
 #include "kernel/abi/abi.h"
 #include "kernel/channel/census.h"
+#include "kernel/channel/placement.h"
 #include "kernel/compat/memory_tiers.h"
 #include "kernel/compat/symbols.h"
 #include "kernel/copy/engines.h"
@@ -36,6 +37,7 @@ static_assert(sizeof(struct memsluice_engine_queue) == 112);
 static_assert(sizeof(struct memsluice_engine_act) == 40);
 static_assert(sizeof(struct memsluice_census_row) == 280);
 static_assert(sizeof(struct memsluice_census) == 32);
+static_assert(sizeof(struct memsluice_placement) == 552);
 
 /*
  * Reads an extensible structure. Whatever the caller's has beyond ours must be zero. Size is the
@@ -171,6 +173,48 @@ static long ioctl_tenant_status(void __user *user)
 	memsluice_tenant_status(tenant, &status);
 	memsluice_tenant_put(tenant);
 	return put_struct(status, user);
+}
+
+static bool is_zero(const struct memsluice_channel *channels, u32 from)
+{
+	return !memchr_inv(channels + from, 0, (MEMSLUICE_CHANNELS_MAX - from) * sizeof(*channels));
+}
+
+static long ioctl_placement_set(void __user *user)
+{
+	struct memsluice_placement *placement;
+	int err;
+
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	if (!has(MEMSLUICE_FEATURE_PLACEMENT))
+		return -EOPNOTSUPP;
+	placement = kzalloc(sizeof(*placement), GFP_KERNEL_ACCOUNT);
+	if (!placement)
+		return -ENOMEM;
+	err = get_struct(*placement, user);
+	if (!err && (placement->reserved || placement->count > MEMSLUICE_CHANNELS_MAX ||
+		     placement->granule_order > MEMSLUICE_GRANULE_ORDER_MAX ||
+		     !is_zero(placement->channels, placement->count)))
+		err = -EINVAL;
+	if (!err)
+		err = memsluice_placement_set(placement);
+	kfree(placement);
+	return err;
+}
+
+static long ioctl_placement_get(void __user *user)
+{
+	struct memsluice_placement *placement = kzalloc(sizeof(*placement), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!placement)
+		return -ENOMEM;
+	err = get_struct(*placement, user)		 ?:
+		      memsluice_placement_get(placement) ?:
+							   put_struct(*placement, user);
+	kfree(placement);
+	return err;
 }
 
 static int put_request_status(struct memsluice_request *request, void __user *user)
@@ -526,6 +570,10 @@ static long device_ioctl(struct file *file, unsigned int command, unsigned long 
 		return ioctl_tenant_list(user);
 	case MEMSLUICE_IOC_TENANT_STATUS:
 		return ioctl_tenant_status(user);
+	case MEMSLUICE_IOC_PLACEMENT_SET:
+		return ioctl_placement_set(user);
+	case MEMSLUICE_IOC_PLACEMENT_GET:
+		return ioctl_placement_get(user);
 	case MEMSLUICE_IOC_MIGRATE:
 		return ioctl_migrate(user);
 	case MEMSLUICE_IOC_ENGINE_STATUS:

@@ -2,6 +2,8 @@
 #ifndef MEMSLUICE_COMPAT_SYMBOLS_H
 #define MEMSLUICE_COMPAT_SYMBOLS_H
 
+#include <linux/fs.h>
+#include <linux/mempolicy.h>
 #include <linux/migrate.h>
 #include <linux/mm.h>
 #include <linux/numa.h>
@@ -105,6 +107,14 @@
 	   unsigned int stride_shift, bool freed_tables), )                                        \
 	X(MEMSLUICE_FEATURE_HOTNESS_SECONDARY, MEMSLUICE_YOUNG, __mmu_notifier_clear_young,        \
 	  (struct mm_struct * mm, unsigned long start, unsigned long end), 0)                      \
+	X(MEMSLUICE_FEATURE_PLACEMENT, struct mempolicy *, get_vma_policy,                         \
+	  (struct vm_area_struct * vma, unsigned long addr, int order, pgoff_t *ilx), NULL)        \
+	X(MEMSLUICE_FEATURE_PLACEMENT, struct folio *, folio_alloc_mpol_noprof,                    \
+	  (gfp_t gfp, unsigned int order, struct mempolicy *pol, pgoff_t ilx, int nid), NULL)      \
+	X(MEMSLUICE_FEATURE_PLACEMENT, struct folio *, shmem_alloc_and_add_folio,                  \
+	  (struct vm_fault * vmf, gfp_t gfp, struct inode * inode, pgoff_t index,                  \
+	   struct mm_struct * fault_mm, unsigned long orders),                                     \
+	  NULL)                                                                                    \
 	X(0, bool, node_is_toptier, (int node), false)                                             \
 	X(0, int, next_demotion_node, MEMSLUICE_DEMOTION_PARAMETERS, NUMA_NO_NODE)
 

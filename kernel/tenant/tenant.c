@@ -206,8 +206,32 @@ struct memsluice_tenant *memsluice_tenant_next(u64 cgroup_id)
 
 void memsluice_tenant_put(struct memsluice_tenant *tenant)
 {
-	if (refcount_dec_and_test(&tenant->references))
-		kfree_rcu(tenant, rcu);
+	struct memsluice_placed *placed;
+
+	if (!refcount_dec_and_test(&tenant->references))
+		return;
+	placed = rcu_dereference_protected(tenant->placed, true);
+	if (placed)
+		kfree_rcu(placed, rcu);
+	kfree_rcu(tenant, rcu);
+}
+
+struct memsluice_placed *memsluice_tenant_place(struct memsluice_tenant *tenant,
+						struct memsluice_placed *placed)
+{
+	spin_lock(&tenant->lock);
+	placed = rcu_replace_pointer(tenant->placed, placed, lockdep_is_held(&tenant->lock));
+	spin_unlock(&tenant->lock);
+	return placed;
+}
+
+struct memsluice_tenant *memsluice_tenant_peek(struct cgroup *cgroup)
+{
+	struct memsluice_tenant *tenant = NULL;
+
+	for (; cgroup && !tenant; cgroup = cgroup_parent(cgroup))
+		tenant = xa_load(&tenants, cgroup_id(cgroup));
+	return tenant;
 }
 
 struct memsluice_tenant *memsluice_tenant_of(struct cgroup *cgroup)

@@ -8,6 +8,7 @@
 #include <linux/spinlock.h>
 
 #include "include/uapi/memsluice.h"
+#include "kernel/channel/spread.h"
 #include "kernel/hotness/histogram.h"
 #include "kernel/tier/policy.h"
 
@@ -24,6 +25,17 @@ struct memsluice_scan_result {
 	u32 processes;
 };
 
+/* Where new pages of a tenant lie. Nothing of it changes but the counts. */
+struct memsluice_placed {
+	struct rcu_head rcu;
+	struct memsluice_spread spread;
+	unsigned int granule_order;
+	u32 count;
+	struct memsluice_channel channels[MEMSLUICE_CHANNELS_MAX]; /* as they were given */
+	atomic64_t fallback_folios;
+	atomic64_t spilled_folios;
+};
+
 /*
  * A tenant is known by the id of its cgroup and holds no reference on it: a cgroup may go at any
  * time, and the tenant then follows. Policies, results and bins are under @lock.
@@ -33,6 +45,7 @@ struct memsluice_tenant {
 	refcount_t references;
 	struct rcu_head rcu;
 	bool gone; /* its cgroup has been removed */
+	struct memsluice_placed __rcu *placed; /* NULL: the kernel places */
 
 	spinlock_t lock;
 	struct memsluice_policy policy;
@@ -75,6 +88,13 @@ void memsluice_tenant_put(struct memsluice_tenant *tenant);
 
 /* The nearest tenant at or above a cgroup, with a reference, or NULL. Context: RCU read side. */
 struct memsluice_tenant *memsluice_tenant_of(struct cgroup *cgroup);
+
+/* The same without a reference: it stays as long as the read side does. */
+struct memsluice_tenant *memsluice_tenant_peek(struct cgroup *cgroup);
+
+/* Gives a tenant another placement, or none. Return: the one that it had; readers may use it yet. */
+struct memsluice_placed *memsluice_tenant_place(struct memsluice_tenant *tenant,
+						struct memsluice_placed *placed);
 
 /*
  * The id of the nearest tenant at or above what a folio is charged to; 0: there is none. Context:

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "daemon/base/units.h"
+#include "daemon/host/placement.h"
 #include "tools/memsluice/help.h"
 #include "uapi/memsluice.h"
 
@@ -29,12 +30,17 @@ Error usage(std::string object, std::string message, std::string hint = {}) {
           .hint = std::move(hint)};
 }
 
+Error renamed(Error error, const char* object) {
+  error.object = object;
+  return error;
+}
+
 // CLI11 only splits the arguments: what they mean is checked here, in words of our own.
 struct Texts {
   bool json = false, all_mappings = false, detach = false, once = false, yes = false,
        tenants = false;
   std::string socket, cgroup, id, tiering, fast_limit, promote, demote, pid, address, length,
-      tenant, from, to, interval = "1", root = "/", device, node;
+      tenant, from, to, interval = "1", root = "/", device, node, channels, granule;
   std::vector<std::string> queues;
 };
 
@@ -69,6 +75,8 @@ void add_tenant_commands(CLI::App* app, Texts& texts) {
   add_text(set, "--fast-limit", texts.fast_limit, "SIZE|none", "the most it may hold in tier 0");
   add_text(set, "--promote-mib-per-s", texts.promote, "N", "the most to promote; 0: nothing");
   add_text(set, "--demote-mib-per-s", texts.demote, "N", "the most to demote; 0: nothing");
+  add_text(set, "--channels", texts.channels, "NODE:WEIGHT,...|none", "where new pages lie");
+  add_text(set, "--granule", texts.granule, "SIZE", "what lies together; 2M if not said");
 }
 
 void add_migrate_command(CLI::App* app, Texts& texts) {
@@ -215,6 +223,20 @@ Result<void> add_number(Json& params, const char* key, const char* option, const
   return {};
 }
 
+Result<void> add_placement(Json& params, const Texts& texts) {
+  if (!texts.channels.empty()) {
+    auto channels = parse_channels(texts.channels);
+    if (!channels.ok()) return renamed(std::move(channels).error(), "--channels");
+    params["channels"] = texts.channels;
+  }
+  if (!texts.granule.empty()) {
+    auto order = parse_granule(texts.granule);
+    if (!order.ok()) return renamed(std::move(order).error(), "--granule");
+    params["granule_bytes"] = granule_bytes(*order);
+  }
+  return {};
+}
+
 Result<CallCommand> tenant_set(const Texts& texts, Json params) {
   if (!texts.tiering.empty()) {
     if (texts.tiering != "on" && texts.tiering != "off") {
@@ -239,6 +261,7 @@ Result<CallCommand> tenant_set(const Texts& texts, Json params) {
     if (auto added = add_number(params, key, option, *value, kMax); !added.ok())
       return added.error();
   }
+  if (auto added = add_placement(params, texts); !added.ok()) return added.error();
   return CallCommand{"tenant.set", std::move(params)};
 }
 

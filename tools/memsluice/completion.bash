@@ -39,12 +39,12 @@ _memsluice_devices() {
 _memsluice_value() {
   case $1 in
     --tiering) mapfile -t COMPREPLY < <(compgen -W 'on off' -- "$2") ;;
-    --fast-limit) mapfile -t COMPREPLY < <(compgen -W none -- "$2") ;;
+    --fast-limit | --channels) mapfile -t COMPREPLY < <(compgen -W none -- "$2") ;;
     --tenant) _memsluice_cgroups "$2" ;;
     --from | --to | --node) _memsluice_nodes "$2" ;;
     --pid) mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*)" -- "$2") ;;
     --socket) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
-    --address | --length | --interval | --promote-mib-per-s | --demote-mib-per-s) ;;
+    --address | --length | --granule | --interval | --promote-mib-per-s | --demote-mib-per-s) ;;
     *) return 1 ;;
   esac
 }
@@ -68,7 +68,7 @@ _memsluice() {
     engine) words+=' list test drain reset' ;;
     'tenant show' | 'tenant clear') [[ $word == -* ]] || { _memsluice_cgroups "$word"; return; } ;;
     'tenant set') [[ $word == -* ]] || { _memsluice_cgroups "$word"; return; } ;;&
-    'tenant set'*) words+=' --tiering --fast-limit --promote-mib-per-s --demote-mib-per-s' ;;
+    'tenant set'*) words+=' --tiering --fast-limit --promote-mib-per-s --demote-mib-per-s --channels --granule' ;;
     'request show' | 'request cancel') [[ $word == -* ]] || { _memsluice_requests "$word"; return; } ;;
     'engine test'* | 'engine drain'*)
       [[ $word == -* ]] || { _memsluice_queues "$word"; return; }

@@ -41,7 +41,15 @@ It ends with the cgroup or at the next boot: what shall last belongs into the co
 
   memsluice tenant set /redis.slice --tiering on --fast-limit 256M
   memsluice tenant set /redis.slice --fast-limit none
-  memsluice tenant set /batch.slice --promote-mib-per-s 0      only demote)";
+  memsluice tenant set /batch.slice --promote-mib-per-s 0      only demote
+
+--channels says on which nodes new pages lie, in proportion to the weights (1 if left out). A node
+of weight 0 is used when the others are full. --granule is what lies together: less than 2M spreads
+small ranges too, but does not survive the collapse into huge pages.
+
+  memsluice tenant set /redis.slice --channels 1:3,2:3,4:2     3/8, 3/8 and 2/8 of its pages
+  memsluice tenant set /redis.slice --channels 1,2,5:0         evenly on 1 and 2, on 5 if full
+  memsluice tenant set /redis.slice --channels none            where the kernel chooses)";
 
 inline constexpr const char* kTenantClear =
     R"(Takes back what "tenant set" did: the policy of the configuration is in force again, or the

@@ -100,11 +100,19 @@ std::string render_tenants(const Json& tenants, uint64_t page_bytes) {
   return table.render();
 }
 
+std::string render_channels(const Json& policy) {
+  const std::string channels = text(policy, "channels", "none");
+  if (channels == "none") return "";
+  return fmt::format(", channels {}, granule {}", printable(channels),
+                     bytes(policy, "granule_bytes"));
+}
+
 std::string render_policy(const Json& tenant) {
   const Json& policy = member(tenant, "policy");
   return fmt::format("tiering {}, fast limit {}, promote {} MiB/s, demote {} MiB/s",
                      on_off(flag(policy, "tiering")), fast_limit(policy),
-                     count(policy, "promote_mib_per_s"), count(policy, "demote_mib_per_s"));
+                     count(policy, "promote_mib_per_s"), count(policy, "demote_mib_per_s")) +
+         render_channels(policy);
 }
 
 std::string accesses_of_bin(size_t bin, size_t bins) {
@@ -166,6 +174,9 @@ std::string render_tenant(const Json& tenant, uint64_t page_bytes) {
   add("promoted", pages("promoted_pages"));
   add("demoted", pages("demoted_pages"));
   add("refused", refused_text(member(tenant, "refused_pages")));
+  if (!render_channels(member(tenant, "policy")).empty())
+    add("overflow", fmt::format("{} folios to channels of weight 0, {} where the kernel chose",
+                                count(tenant, "fallback_folios"), count(tenant, "spilled_folios")));
   add("scans",
       fmt::format("{} of {} processes, {:.1f} s of CPU in all", count(tenant, "scans"),
                   count(tenant, "processes"), real(tenant, "scan_cpu_us").value_or(0) / 1e6));

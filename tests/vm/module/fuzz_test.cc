@@ -37,7 +37,8 @@ class Fuzzer {
         MEMSLUICE_IOC_VERSION,        MEMSLUICE_IOC_TENANT_SET,     MEMSLUICE_IOC_TENANT_CLEAR,
         MEMSLUICE_IOC_TENANT_LIST,    MEMSLUICE_IOC_TENANT_STATUS,  MEMSLUICE_IOC_MIGRATE,
         MEMSLUICE_IOC_REQUEST_STATUS, MEMSLUICE_IOC_REQUEST_CANCEL, MEMSLUICE_IOC_ENGINE_STATUS,
-        MEMSLUICE_IOC_ENGINE_QUEUE,   MEMSLUICE_IOC_ENGINE_ACT,     MEMSLUICE_IOC_CENSUS};
+        MEMSLUICE_IOC_ENGINE_QUEUE,   MEMSLUICE_IOC_ENGINE_ACT,     MEMSLUICE_IOC_CENSUS,
+        MEMSLUICE_IOC_PLACEMENT_SET,  MEMSLUICE_IOC_PLACEMENT_GET};
     auto* words = reinterpret_cast<uint32_t*>(buffer_);
     for (size_t i = 0; i < sizeof(buffer_) / 4; i++) words[i] = interesting();
     words[0] = chance(8) ? interesting() : static_cast<uint32_t>(random_() % 65 * 8);

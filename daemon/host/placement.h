@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/base/result.h"
+#include "uapi/memsluice.h"
+
+namespace memsluice {
+
+struct Channel {
+  uint32_t node = 0;
+  uint32_t weight = 1;  // 0: for when all those with a weight are full
+
+  bool operator==(const Channel&) const = default;
+};
+
+// Where new pages of a tenant lie. Without channels the kernel chooses.
+struct Placement {
+  std::vector<Channel> channels = {};
+  uint32_t granule_order = MEMSLUICE_GRANULE_ORDER_DEFAULT;  // log2 of base pages
+
+  bool operator==(const Placement&) const = default;
+};
+
+// "1:3,2:2,3" (a weight that is left out is 1) or "none".
+Result<std::vector<Channel>> parse_channels(std::string_view text);
+// For parse_channels.
+std::string format_channels(const std::vector<Channel>& channels);
+
+// "2M": a power of two, from a page to 1 GiB. Return: its granule_order.
+Result<uint32_t> parse_granule(std::string_view text);
+Result<uint32_t> granule_order(uint64_t bytes);
+uint64_t granule_bytes(uint32_t order);
+
+// What an errno of MEMSLUICE_IOC_PLACEMENT_SET means.
+Error placement_error(int os_error);
+
+}  // namespace memsluice

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef MEMSLUICE_CHANNEL_PLACEMENT_H
+#define MEMSLUICE_CHANNEL_PLACEMENT_H
+
+#include "include/uapi/memsluice.h"
+
+/**
+ * memsluice_placement_set() - new pages of a tenant lie on these channels from now on
+ * @placement: checked but for what depends on the machine; @count 0: the kernel places again
+ *
+ * Context: process.
+ * Return: 0; -ENOENT when there is no such tenant; -ENODEV when a node has no memory; -EINVAL and
+ * -ERANGE as memsluice_spread_make(); -EOPNOTSUPP when the allocator cannot be hooked; -ENOMEM.
+ */
+int memsluice_placement_set(const struct memsluice_placement *placement);
+
+/* Of the tenant @placement->cgroup_id. Return: 0; -ENOENT; -ENODATA when it has none. */
+int memsluice_placement_get(struct memsluice_placement *placement);
+
+void memsluice_placement_stop(void);
+
+#endif
