@@ -33,5 +33,8 @@ def require_packages(packages: Iterable[str]) -> None:
     policy = ["-o", "DPkg::Options::=--force-confold", "-o", "Dpkg::Use-Pty=0"]
     install = ["apt-get", "-qq", "install", "--no-install-recommends", "-y", *policy, *missing]
     for command in (update, install):
-        if subprocess.run(command, env=environment, stdout=subprocess.DEVNULL).returncode:
-            raise TestbedError(f"{' '.join(command)} failed; mend that, or by hand: {by_hand}")
+        # What it says where all goes well (debconf misses apt-utils) is of use to nobody.
+        result = subprocess.run(command, env=environment, capture_output=True, text=True)
+        if result.returncode:
+            why = result.stderr.strip()
+            raise TestbedError(f"{why}\n{' '.join(command)} failed; mend that, or by hand: {by_hand}")
