@@ -41,14 +41,17 @@
  */
 struct stand_in {
 	struct mempolicy policy;
-	struct vm_area_struct
-		vma; /* get_vma_policy() looks at its policy and its operations only */
+	struct vm_area_struct vma; /* only its policy and its operations are looked at */
 };
 
-/* What a task is about to allocate for shared memory. */
+/*
+ * What a task is about to allocate for shared memory. Two tasks that meet at one place may take each
+ * other's note: then a page lies elsewhere, and nothing worse.
+ */
 struct note {
 	struct task_struct *task;
-	struct mm_struct *mm; /* that is charged, as long as the task allocates */
+	unsigned long at; /* in jiffies: what is older was for an allocation that has ended */
+	u64 tenant_id; /* of who is charged; 0: no tenant is */
 	u64 index;
 };
 
@@ -112,25 +115,22 @@ static int choose(struct memsluice_placed *placed, u64 index, unsigned int order
 	return NUMA_NO_NODE;
 }
 
-/* Return: the node for what is charged to @mm; NUMA_NO_NODE: it is not for us to say. */
-static int place(struct mm_struct *mm, u64 index, unsigned int order)
+/* The tenant that is charged for what @mm gets, or NULL. */
+static struct memsluice_tenant *tenant_of(struct mm_struct *mm)
 {
-	struct memsluice_placed *placed = NULL;
-	struct memsluice_tenant *tenant;
-	struct task_struct *owner;
-	int nid = NUMA_NO_NODE;
+	struct task_struct *owner = mm ? rcu_dereference(mm->owner) : NULL;
 
-	rcu_read_lock();
-	owner = mm ? rcu_dereference(mm->owner) : NULL;
-	tenant =
-		owner ? memsluice_tenant_peek(task_css_check(owner, memory_cgrp_id, true)->cgroup) :
-			NULL;
-	if (tenant)
-		placed = rcu_dereference(tenant->placed);
-	if (placed)
-		nid = choose(placed, index, order);
-	rcu_read_unlock();
-	return nid;
+	if (!owner)
+		return NULL;
+	return memsluice_tenant_peek(task_css_check(owner, memory_cgrp_id, true)->cgroup);
+}
+
+/* Return: the node for a page of a tenant; NUMA_NO_NODE: it is not for us to say. */
+static int place(const struct memsluice_tenant *tenant, u64 index, unsigned int order)
+{
+	struct memsluice_placed *placed = tenant ? rcu_dereference(tenant->placed) : NULL;
+
+	return placed ? choose(placed, index, order) : NUMA_NO_NODE;
 }
 
 /* Inodes begin at different places, or their first pages would all lie on one channel. */
@@ -166,7 +166,9 @@ static void notrace on_get_vma_policy(unsigned long address, unsigned long calle
 
 	if (!index_of(vma, ftrace_regs_get_argument(registers, 1), &index))
 		return;
-	nid = place(vma->vm_mm, index, ftrace_regs_get_argument(registers, 2));
+	rcu_read_lock();
+	nid = place(tenant_of(vma->vm_mm), index, ftrace_regs_get_argument(registers, 2));
+	rcu_read_unlock();
 	if (nid != NUMA_NO_NODE)
 		memsluice_set_argument(registers, 0, &stand_ins[nid].vma);
 }
@@ -177,8 +179,13 @@ static void notrace on_shmem_alloc(unsigned long address, unsigned long caller,
 	const struct inode *inode = (void *)ftrace_regs_get_argument(registers, 2);
 	struct mm_struct *mm = (void *)ftrace_regs_get_argument(registers, 4);
 	struct note *note = note_of_current();
+	const struct memsluice_tenant *tenant;
 
-	note->mm = mm ?: current->mm;
+	rcu_read_lock();
+	tenant = tenant_of(mm ?: current->mm);
+	note->tenant_id = tenant ? tenant->cgroup_id : 0;
+	rcu_read_unlock();
+	note->at = jiffies;
 	note->index = index_in(inode, ftrace_regs_get_argument(registers, 3));
 	WRITE_ONCE(note->task, current);
 }
@@ -187,8 +194,8 @@ static void notrace on_folio_alloc(unsigned long address, unsigned long caller,
 				   struct ftrace_ops *ops, struct ftrace_regs *registers)
 {
 	unsigned int order = ftrace_regs_get_argument(registers, 1);
+	const struct memsluice_tenant *tenant;
 	struct note *note = note_of_current();
-	struct mm_struct *mm = current->mm;
 	u64 index;
 	int nid;
 
@@ -196,16 +203,20 @@ static void notrace on_folio_alloc(unsigned long address, unsigned long caller,
 		return;
 	if (!is_default((void *)ftrace_regs_get_argument(registers, 2)))
 		return;
-	/* Without a note it is read from swap, or put there by userfaultfd. */
-	index = ftrace_regs_get_argument(registers, 3);
-	if (READ_ONCE(note->task) == current) {
-		mm = note->mm;
+	rcu_read_lock();
+	if (READ_ONCE(note->task) == current && jiffies - note->at < 2) {
+		/* What is too large to be found may be tried smaller, with the same note. */
+		tenant = memsluice_tenant_peek_id(note->tenant_id);
 		index = note->index;
-		/* Smaller ones may be tried next, with the same note. */
 		if (!order)
 			WRITE_ONCE(note->task, NULL);
+	} else {
+		/* It is read from swap, or put there by userfaultfd. */
+		tenant = tenant_of(current->mm);
+		index = ftrace_regs_get_argument(registers, 3);
 	}
-	nid = place(mm, index, order);
+	nid = place(tenant, index, order);
+	rcu_read_unlock();
 	if (nid != NUMA_NO_NODE)
 		memsluice_set_argument(registers, 2, &stand_ins[nid].policy);
 }

@@ -225,6 +225,11 @@ struct memsluice_placed *memsluice_tenant_place(struct memsluice_tenant *tenant,
 	return placed;
 }
 
+struct memsluice_tenant *memsluice_tenant_peek_id(u64 cgroup_id)
+{
+	return xa_load(&tenants, cgroup_id);
+}
+
 struct memsluice_tenant *memsluice_tenant_peek(struct cgroup *cgroup)
 {
 	struct memsluice_tenant *tenant = NULL;

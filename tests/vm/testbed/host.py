@@ -37,4 +37,5 @@ def require_packages(packages: Iterable[str]) -> None:
         result = subprocess.run(command, env=environment, capture_output=True, text=True)
         if result.returncode:
             why = result.stderr.strip()
-            raise TestbedError(f"{why}\n{' '.join(command)} failed; mend that, or by hand: {by_hand}")
+            failed = f"{why}\n{' '.join(command)} failed"
+            raise TestbedError(f"{failed}; mend that, or by hand: {by_hand}")
