@@ -8,10 +8,15 @@ from guest_programs import ROOT, build
 
 sys.path[:0] = [str(ROOT / "tests/vm"), str(ROOT / "tests")]
 
-from bench import copy, migrate, tiering  # noqa: E402
+from bench import copy, migrate, placement, tiering  # noqa: E402
 from testbed.errors import TestbedError  # noqa: E402
 
-BENCHMARKS = {"copy": copy.run, "migrate": migrate.run, "tiering": tiering.run}
+BENCHMARKS = {
+    "copy": copy.run,
+    "migrate": migrate.run,
+    "placement": placement.run,
+    "tiering": tiering.run,
+}
 
 
 def arguments() -> argparse.Namespace:

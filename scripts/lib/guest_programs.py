@@ -8,8 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGETS = (
-    "memsluiced", "memsluice", "redis-load", "hot-set", "migrate-lists", "memsluice-traffic",
-    "memsluice_traffic_plugin",
+    "memsluiced", "memsluice", "redis-load", "hot-set", "migrate-lists", "fault-cost",
+    "memsluice-traffic", "memsluice_traffic_plugin",
 )  # fmt: skip
 
 

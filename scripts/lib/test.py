@@ -65,10 +65,14 @@ def arguments() -> argparse.Namespace:
     return options
 
 
+def configure(steps: Steps, preset: str, fuzz_seconds: int) -> bool:
+    command = ["cmake", "--preset", preset, f"-DMEMSLUICE_FUZZ_SECONDS={fuzz_seconds}"]
+    return steps.run(f"configure {preset}", command, 300)
+
+
 def build(steps: Steps, preset: str, fuzz_seconds: int, target: str = "all") -> bool:
-    configure = ["cmake", "--preset", preset, f"-DMEMSLUICE_FUZZ_SECONDS={fuzz_seconds}"]
     command = ["cmake", "--build", "--preset", preset, "--target", target]
-    return steps.run(f"configure {preset}", configure, 300) and steps.run(
+    return configure(steps, preset, fuzz_seconds) and steps.run(
         f"build {preset}", command, BUILD_SECONDS
     )
 
@@ -181,6 +185,8 @@ def run(steps: Steps, options: argparse.Namespace, fuzz_seconds: int) -> None:
     def on_the_host() -> None:
         if build(steps, preset, fuzz_seconds):
             unit_tests(steps, preset, options.pattern, fuzz_seconds)
+        if options.quick:
+            configure(steps, "debug", fuzz_seconds)  # for clang-tidy
         lint(steps, options.pattern)
 
     pytest(steps, "host", ["tests", "--ignore=tests/vm"], options.pattern, 600)

@@ -93,7 +93,7 @@ def _included_headers(build: Path, ours: set[Path]) -> dict[str, list[Path]]:
 
 def _key(tree: Tree, unit: dict[str, str], headers: dict[str, list[Path]]) -> str:
     digest = hashlib.sha256(unit["command"].encode())
-    files = [tree.root / ".clang-tidy", Path(unit["file"])]
+    files = [tree.root / ".clang-tidy", *_sources(Path(unit["file"]))]
     for file in files + sorted(headers.get(unit.get("output", ""), [])):
         digest.update(file.read_bytes())
     return digest.hexdigest()

@@ -253,6 +253,16 @@ TEST_F(Placement, PoliciesThatAreSetGoBeforeIt) {
   });
 }
 
+TEST_F(Placement, ACpusetGoesBeforeIt) {
+  ASSERT_EQ(set(placement(cgroup_, kThreeTwoOne, 0)), 0);
+  cgroup_.write("cpuset.mems", "0,2");
+  inside([] {
+    Counts where = new_pages(6 * kMib);
+    EXPECT_EQ(where[1] + where[3], 0u);
+    EXPECT_GE(where[2], 6 * 256u / 3);
+  });
+}
+
 TEST_F(Placement, HoldsForCgroupsBelowAndForNoOthers) {
   ASSERT_EQ(set(placement(cgroup_, kThreeTwoOne, 0)), 0);
   cgroup_.write("cgroup.subtree_control", "+memory");
