@@ -94,6 +94,11 @@ Error placement_error(int os_error) {
       error.message = "a node is named twice, or none has a weight";
       error.hint = kChannelsHint;
       return error;
+    case EBUSY:
+      error.code = ErrorCode::kUnavailable;
+      error.message = "the module cannot place pages: ftrace is switched off";
+      error.hint = "sysctl kernel.ftrace_enabled=1";
+      return error;
     default:
       error.code = ErrorCode::kUnavailable;
       error.message = fmt::format("the module cannot place pages: {}", std::strerror(os_error));

@@ -321,7 +321,8 @@ struct memsluice_channel {
 
 /*
  * PLACEMENT_SET needs CAP_SYS_ADMIN. ENOENT: there is no such tenant; ENODEV: a node has no memory;
- * EINVAL: a node twice, or no weight; ERANGE: the weights add up to more. A placement ends with its
+ * EINVAL: a node twice, or no weight; ERANGE: the weights add up to more; EBUSY: ftrace is switched off
+ * (kernel.ftrace_enabled), which it cannot be while a tenant is placed. A placement ends with its
  * tenant. PLACEMENT_GET: ENODATA: the tenant has none.
  */
 struct memsluice_placement {

@@ -221,13 +221,19 @@ static void notrace on_folio_alloc(unsigned long address, unsigned long caller,
 		memsluice_set_argument(registers, 2, &stand_ins[nid].policy);
 }
 
+/* Permanent: kernel.ftrace_enabled=0 is refused, rather than that placement ends unseen. */
+#define HOOK(handler)                                                                              \
+	{                                                                                          \
+		.func = handler, .flags = FTRACE_OPS_FL_PERMANENT                                  \
+	}
+
 static struct {
 	const char *name;
 	struct ftrace_ops ops;
 } hooks[] = {
-	{ "get_vma_policy", { .func = on_get_vma_policy } },
-	{ "folio_alloc_mpol_noprof", { .func = on_folio_alloc } },
-	{ "shmem_alloc_and_add_folio", { .func = on_shmem_alloc } },
+	{ "get_vma_policy", HOOK(on_get_vma_policy) },
+	{ "folio_alloc_mpol_noprof", HOOK(on_folio_alloc) },
+	{ "shmem_alloc_and_add_folio", HOOK(on_shmem_alloc) },
 };
 
 static void unhook(int count)
@@ -258,7 +264,8 @@ static int hook(void)
 		}
 	}
 	if (err) {
-		pr_err("%s() cannot be hooked (%d): nothing is placed\n", hooks[i].name, err);
+		pr_err("%s() cannot be hooked (%d)%s: nothing is placed\n", hooks[i].name, err,
+		       err == -EBUSY ? ", kernel.ftrace_enabled may be 0" : "");
 		unhook(i);
 	}
 	return err;

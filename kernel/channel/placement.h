@@ -10,7 +10,8 @@
  *
  * Context: process.
  * Return: 0; -ENOENT when there is no such tenant; -ENODEV when a node has no memory; -EINVAL and
- * -ERANGE as memsluice_spread_make(); -EOPNOTSUPP when the allocator cannot be hooked; -ENOMEM.
+ * -ERANGE as memsluice_spread_make(); -EOPNOTSUPP when the allocator cannot be hooked; -EBUSY when
+ * ftrace is switched off; -ENOMEM.
  */
 int memsluice_placement_set(const struct memsluice_placement *placement);
 

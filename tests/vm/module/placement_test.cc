@@ -378,6 +378,22 @@ TEST_F(Placement, EndsWithItsTenant) {
   inside([] { EXPECT_EQ(new_pages(4 * kMib), (Counts{{kHome, 1024}})); });
 }
 
+TEST_F(Placement, FtraceStaysOnAsLongAsItIsNeeded) {
+  const char* enabled = "/proc/sys/kernel/ftrace_enabled";
+  const auto disable = [&] {
+    Descriptor file(open(enabled, O_WRONLY | O_CLOEXEC));
+    return write(file.get(), "0", 1) < 0 ? -errno : 0;
+  };
+  ASSERT_EQ(set(placement(cgroup_, kThreeTwoOne)), 0);
+  EXPECT_EQ(disable(), -EBUSY);
+  EXPECT_EQ(read_file(enabled), "1\n");
+  ASSERT_EQ(set(placement(cgroup_, {})), 0);
+  EXPECT_EQ(disable(), 0);
+  EXPECT_EQ(set(placement(cgroup_, kThreeTwoOne)), -EBUSY);
+  write_file(enabled, "1");
+  EXPECT_EQ(set(placement(cgroup_, kThreeTwoOne)), 0);
+}
+
 TEST_F(Placement, TheCensusSaysTheSame) {
   ASSERT_EQ(set(placement(cgroup_, kThreeTwoOne, 0)), 0);
   inside([&] {
