@@ -12,7 +12,7 @@ from .measure import Figures
 MODULE = "/opt/memsluice/modules/memsluice.ko"
 CONFIG = "/etc/memsluice/placement.toml"
 CHANNELS = "1:3,2:2"
-PAGES = 20_000
+PAGES, TURNS = 20_000, 3
 PATIENCE_SECONDS = 60
 # Whose faults, and whether anybody is placed: the hooks are there as soon as somebody is.
 CASES = {"off": ("placed", False), "without": ("beside", True), "with": ("placed", True)}
@@ -38,8 +38,10 @@ def _place(vm: Vm, channels: str) -> None:
 
 
 def _instructions(vm: Vm, cgroup: str, kind: str) -> float:
+    """The least of some: what the kernel does beside it only ever adds."""
     enter = f"echo $$ > /sys/fs/cgroup/{cgroup}/cgroup.procs"
-    return float(vm.run(f"{enter} && exec fault-cost {kind} {PAGES}", timeout=600).stdout)
+    command = f"{enter} && exec fault-cost {kind} {PAGES}"
+    return min(float(vm.run(command, timeout=600).stdout) for _ in range(TURNS))
 
 
 def run(rounds: int, say: Callable[[str], None]) -> Figures:
