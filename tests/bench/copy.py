@@ -15,7 +15,8 @@ from typing import Any
 
 from testbed.dsa import MEMMOVE, PROGRAM
 
-from .dsa_host import COUNTED_MACHINE, DEVICES, ENGINES, MACHINE, Host, booted, counters
+from .dsa_host import COUNTED_MACHINE, DEVICES, ENGINES, MACHINE, Host, counters
+from .guest import booted
 from .measure import Figures
 
 PAGE_BYTES, HUGE_BYTES = 4096, 2 << 20

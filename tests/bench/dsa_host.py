@@ -2,10 +2,7 @@
 """A guest whose pages are copied by emulated DSA, or by the CPU."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-from testbed import machines
 from testbed.dsa import MODULES, configure, load_driver
 from testbed.vm import Vm
 
@@ -18,15 +15,6 @@ DEADLINE_US = 10_000_000
 STALL_US = 1_000_000
 DEVICES = 4
 ENGINES = {"dsa": 0, "cpu": 1 << 30}  # and from how many bytes on DSA copies then
-
-
-@contextmanager
-def booted(machine: str) -> Iterator[Vm]:
-    with Vm(machines.load(machine).only_vm()) as vm:
-        yield vm
-        reports = vm.kernel_reports()
-    if reports:
-        raise RuntimeError("the guest's kernel reported:\n" + "\n".join(reports))
 
 
 def counters(vm: Vm) -> dict[str, int]:

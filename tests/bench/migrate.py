@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from testbed.vm import Vm
 
 from . import dsa_host
-from .dsa_host import booted, counters
+from .dsa_host import counters
+from .guest import booted
 from .measure import Figures
 
 MODULE = "/opt/memsluice/modules/memsluice.ko"

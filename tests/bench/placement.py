@@ -1,40 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0
 """The benchmark `placement`: what a page fault costs, in instructions, when pages are placed."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
+from testbed.daemon import PATIENCE_SECONDS, start_daemon
 from testbed.vm import Vm
 
-from .dsa_host import booted
+from .guest import booted
 from .measure import Figures
 
 MODULE = "/opt/memsluice/modules/memsluice.ko"
-CONFIG = "/etc/memsluice/placement.toml"
 CHANNELS = "1:3,2:2"
 PAGES, TURNS = 20_000, 3
-PATIENCE_SECONDS = 60
 # Whose faults, and whether anybody is placed: the hooks are there as soon as somebody is.
 CASES = {"off": ("placed", False), "without": ("beside", True), "with": ("placed", True)}
 
 
-@contextmanager
-def _daemon(vm: Vm) -> Iterator[None]:
-    """While it runs it may take part of the only CPU."""
-    vm.put(b"", CONFIG)
-    daemon = vm.start(["memsluiced", "--config", CONFIG])
-    try:
-        if not vm.agent.wait_for(lambda: "listens at" in daemon.stderr, PATIENCE_SECONDS):
-            raise RuntimeError(f"memsluiced: {daemon.stderr}")
-        yield
-    finally:
-        daemon.kill()
-        daemon.wait(timeout=PATIENCE_SECONDS, check=False)
-
-
 def _place(vm: Vm, channels: str) -> None:
-    with _daemon(vm):
-        vm.run(f"memsluice tenant set /placed --tiering off --channels {channels}", cwd="/")
+    daemon = start_daemon(vm, "")
+    vm.run(f"memsluice tenant set /placed --tiering off --channels {channels}", cwd="/")
+    # It would take part of the only CPU; the module keeps what it was told.
+    daemon.kill()
+    daemon.wait(timeout=PATIENCE_SECONDS, check=False)
 
 
 def _instructions(vm: Vm, cgroup: str, kind: str) -> float:
@@ -49,7 +36,7 @@ def run(rounds: int, say: Callable[[str], None]) -> Figures:
     figures = Figures()
     with booted("channels-counted") as vm:
         vm.run(f"insmod {MODULE}")
-        vm.run("mkdir -p /run/memsluice /etc/memsluice /sys/fs/cgroup/placed /sys/fs/cgroup/beside")
+        vm.run("mkdir -p /sys/fs/cgroup/placed /sys/fs/cgroup/beside")
         for number in range(rounds):
             say(f"round {number + 1}")
             spent: dict[tuple[str, str], float] = {}

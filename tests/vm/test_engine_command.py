@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from testbed.agent import Command, Result
+from testbed.daemon import start_daemon
 from testbed.dsa import ENGINES, MEMMOVE, SUCCESS, configure
 from testbed.dsa_engine import (
     DEADLINE_US,
@@ -26,7 +27,6 @@ pytestmark = pytest.mark.machine("dsa")
 on_every_kernel = pytest.mark.kernels(*DEBIAN_KERNELS)
 on_the_default_kernel = pytest.mark.kernels(DEFAULT)
 
-CONFIG = "/etc/memsluice/memsluiced.toml"
 SAVED = "/tmp/saved-dsa.conf"
 NOBODY = 65534
 # Who has the queues of the two devices. The second user of dsa0 is the kernel's own.
@@ -43,14 +43,8 @@ class Host:
         self._daemon: Command | None = None
 
     def start_daemon(self) -> None:
-        self.vm.run(f"mkdir -p /run/memsluice /etc/memsluice && rm -f {SAVED}")
-        self.vm.put(f'[dsa]\nconfiguration = "{SAVED}"\n'.encode(), CONFIG)
-        daemon = self.vm.start(["memsluiced", "--config", CONFIG])
-        self._daemon = daemon
-        assert self.vm.agent.wait_for(
-            lambda: "listens at" in daemon.stderr or daemon.status is not None, PATIENCE_SECONDS
-        )
-        assert daemon.status is None, daemon.stderr
+        self.vm.run(f"rm -f {SAVED}")
+        self._daemon = start_daemon(self.vm, f'[dsa]\nconfiguration = "{SAVED}"\n')
 
     def end_daemon(self) -> None:
         if self._daemon:

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 from testbed.agent import Command, Result
+from testbed.daemon import PATIENCE_SECONDS, start_daemon
 from testbed.vm import Vm
 
 pytestmark = pytest.mark.machine("two-tier")
 MODULE = "/opt/memsluice/modules/memsluice.ko"
-CONFIG = "/etc/memsluice/memsluiced.toml"
 TENANT = "/command.slice"
 NOBODY = 65534
-PATIENCE_SECONDS = 60
 
 # Fills so many MiB, says so, and then does nothing.
 HOLDER = """
@@ -54,13 +53,7 @@ class Machine:
         self.vm.run(f"grep -qw ^memsluice /proc/modules || insmod {MODULE}")
 
     def start_daemon(self) -> None:
-        self.vm.put(b'[api]\ngroup = "root"\n', CONFIG)
-        daemon = self.vm.start(["memsluiced", "--config", CONFIG])
-        self._daemon = daemon
-        assert self.vm.agent.wait_for(
-            lambda: "listens at" in daemon.stderr or daemon.status is not None, PATIENCE_SECONDS
-        )
-        assert daemon.status is None, daemon.stderr
+        self._daemon = start_daemon(self.vm, '[api]\ngroup = "root"\n')
 
     def end_daemon(self, number: int = signal.SIGTERM) -> None:
         if self._daemon:
@@ -87,7 +80,7 @@ class Machine:
 def machine(vm: Vm) -> Iterator[Machine]:
     machine = Machine(vm)
     machine.load()
-    vm.run(f"mkdir -p /run/memsluice /etc/memsluice /sys/fs/cgroup{TENANT}")
+    vm.run(f"mkdir -p /sys/fs/cgroup{TENANT}")
     machine.start_daemon()
     yield machine
     machine.end_daemon()
@@ -197,6 +190,9 @@ def test_control_c_cancels_and_says_what_was_moved(machine: Machine) -> None:
     machine.vm.run("echo never > /sys/kernel/mm/transparent_hugepage/enabled")
     holder = Holder(machine.vm, 240, node=0)
     machine.vm.run("echo always > /sys/kernel/mm/transparent_hugepage/enabled")
+    # And small batches, so that it has not ended when the bar is seen.
+    knob = "/sys/kernel/memsluice/batch_stall_us"
+    before = machine.vm.run(f"cat {knob}; echo 10 > {knob}").stdout.strip()
     migrate = machine.vm.start(["memsluice", "migrate", "--pid", str(holder.pid), "--to", "1"],
                                terminal=True)  # fmt: skip
     assert machine.vm.agent.wait_for(
@@ -209,6 +205,7 @@ def test_control_c_cancels_and_says_what_was_moved(machine: Machine) -> None:
     moved = re.search(r"moved +([\d.]+) MiB", migrate.stdout)
     assert moved and 0 < float(moved[1]) < 240, migrate.stdout
     assert abs(holder.mib_on(1) - float(moved[1])) < 16
+    machine.vm.run(f"echo {before} > {knob}")
 
 
 def test_top_shows_what_moves(machine: Machine) -> None:

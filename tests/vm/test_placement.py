@@ -6,6 +6,7 @@ import re
 import pytest
 from test_module import IN_GUEST, MODULE, NAMES, RELOAD_SECONDS, run_in_guest
 from test_module import module as module  # a fixture
+from testbed.daemon import PATIENCE_SECONDS, start_daemon
 from testbed.kernels import DEBIAN_KERNELS, DEFAULT
 from testbed.vm import Vm
 
@@ -61,12 +62,10 @@ granule = "4K"
 @pytest.mark.kernels(DEFAULT)
 def test_channels_by_command_and_by_configuration(module: Vm) -> None:
     cgroups = "/sys/fs/cgroup/configured.slice /sys/fs/cgroup/by-hand.slice"
-    module.run(f"mkdir -p /run/memsluice /etc/memsluice {cgroups}")
-    module.put(CONFIG.encode(), "/etc/memsluice/channels.toml")
+    module.run(f"mkdir -p {cgroups}")
     before = re.findall(r"\[(\w+)\]", module.run(f"cat {HUGE_PAGES}").stdout)[0]
     module.run(f"echo never > {HUGE_PAGES}")
-    daemon = module.start(["memsluiced", "--config", "/etc/memsluice/channels.toml"])
-    assert module.agent.wait_for(lambda: "listens at" in daemon.stderr, 60), daemon.stderr
+    daemon = start_daemon(module, CONFIG)
 
     def anonymous_pages(line: str) -> int:
         return int((re.findall(r" anon=(\d+)", line) or [0])[0])
@@ -99,5 +98,5 @@ def test_channels_by_command_and_by_configuration(module: Vm) -> None:
         assert set(where) == {0}, where
     finally:
         daemon.kill()
-        daemon.wait(timeout=60, check=False)
+        daemon.wait(timeout=PATIENCE_SECONDS, check=False)
         module.run(f"echo {before} > {HUGE_PAGES}; rmdir {cgroups}")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,13 @@ struct ClientOptions {
   Milliseconds connect_timeout{5000};
   Milliseconds reply_timeout{10000};
   size_t reply_bytes_max = size_t{64} << 20;
+
+  // Replies may take at least so long.
+  ClientOptions with_patience(Milliseconds patience) const {
+    ClientOptions options = *this;
+    options.reply_timeout = std::max(reply_timeout, patience);
+    return options;
+  }
 };
 
 // A connection to the daemon: one call at a time, and none waits longer than the options say.

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <istream>
 #include <optional>
 #include <ostream>
@@ -20,12 +19,6 @@ namespace {
 // queues, and its drivers.
 constexpr Milliseconds kQueueTimeout{60000};
 constexpr Milliseconds kResetTimeout{300000};
-
-Result<Client> connect(const Environment& environment, Milliseconds reply_timeout) {
-  ClientOptions options = environment.client;
-  options.reply_timeout = std::max(options.reply_timeout, reply_timeout);
-  return Client::connect(options);
-}
 
 Result<std::vector<Json>> all_queues(Client& client) {
   auto result = client.call("engine.list");
@@ -95,7 +88,7 @@ Result<bool> may_reset(const EngineResetCommand& command, const Environment& env
 
 Result<int> run_engine_queues(const EngineQueuesCommand& command, bool json,
                               const Environment& environment) {
-  auto client = connect(environment, kQueueTimeout);
+  auto client = Client::connect(environment.client.with_patience(kQueueTimeout));
   if (!client.ok()) return client.error();
   auto queues = command.queues.empty() ? all_queues(*client) : Result(command.queues);
   if (!queues.ok()) return queues.error();
@@ -126,7 +119,7 @@ Result<int> run_engine_reset(const EngineResetCommand& command, bool json,
                  .object = command.device,
                  .message = "is not reset: nothing has been changed"};
   }
-  auto client = connect(environment, kResetTimeout);
+  auto client = Client::connect(environment.client.with_patience(kResetTimeout));
   if (!client.ok()) return client.error();
   auto result = client->call("engine.reset", {{"device", command.device}});
   if (!result.ok()) return result.error();

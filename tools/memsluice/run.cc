@@ -21,9 +21,7 @@ struct Runner {
   const Environment& environment;
 
   Result<int> operator()(const CallCommand& command) const {
-    ClientOptions options = environment.client;
-    options.reply_timeout = std::max(options.reply_timeout, command.patience);
-    auto client = Client::connect(options);
+    auto client = Client::connect(environment.client.with_patience(command.patience));
     if (!client.ok()) return client.error();
     auto result = client->call(command.method, command.params);
     if (!result.ok()) return result.error();
