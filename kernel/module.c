@@ -71,7 +71,7 @@ static int __init memsluice_start(void)
 		pr_err("nothing that this module does works on this kernel\n");
 		return -EOPNOTSUPP;
 	}
-	err = memsluice_tenants_start(&events);
+	err = memsluice_tenants_start(&events, memsluice_placement_tenant_ended);
 	if (err)
 		return err;
 	if (!events)
@@ -134,8 +134,8 @@ static void __exit memsluice_stop(void)
 		memsluice_scan_stop();
 	memsluice_requests_stop();
 	memsluice_move_stop();
-	memsluice_placement_stop();
 	memsluice_tenants_stop();
+	memsluice_placement_stop();
 }
 
 module_init(memsluice_start);

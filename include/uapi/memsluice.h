@@ -341,14 +341,14 @@ struct memsluice_placement {
 #define MEMSLUICE_IOC_TENANT_CLEAR _IO(MEMSLUICE_IOC_TYPE, 0x11) /* memsluice_tenant_clear */
 #define MEMSLUICE_IOC_TENANT_LIST _IO(MEMSLUICE_IOC_TYPE, 0x12) /* memsluice_tenant_list */
 #define MEMSLUICE_IOC_TENANT_STATUS _IO(MEMSLUICE_IOC_TYPE, 0x13) /* memsluice_tenant_status */
+#define MEMSLUICE_IOC_PLACEMENT_SET _IO(MEMSLUICE_IOC_TYPE, 0x14) /* memsluice_placement */
+#define MEMSLUICE_IOC_PLACEMENT_GET _IO(MEMSLUICE_IOC_TYPE, 0x15) /* memsluice_placement */
 #define MEMSLUICE_IOC_MIGRATE _IO(MEMSLUICE_IOC_TYPE, 0x20) /* memsluice_migrate */
 #define MEMSLUICE_IOC_REQUEST_STATUS _IO(MEMSLUICE_IOC_TYPE, 0x21) /* memsluice_request_status */
 #define MEMSLUICE_IOC_REQUEST_CANCEL _IO(MEMSLUICE_IOC_TYPE, 0x22) /* no argument */
 #define MEMSLUICE_IOC_ENGINE_STATUS _IO(MEMSLUICE_IOC_TYPE, 0x30) /* memsluice_engine_status */
 #define MEMSLUICE_IOC_ENGINE_QUEUE _IO(MEMSLUICE_IOC_TYPE, 0x31) /* memsluice_engine_queue */
 #define MEMSLUICE_IOC_ENGINE_ACT _IO(MEMSLUICE_IOC_TYPE, 0x32) /* memsluice_engine_act */
-#define MEMSLUICE_IOC_PLACEMENT_SET _IO(MEMSLUICE_IOC_TYPE, 0x14) /* memsluice_placement */
-#define MEMSLUICE_IOC_PLACEMENT_GET _IO(MEMSLUICE_IOC_TYPE, 0x15) /* memsluice_placement */
 #define MEMSLUICE_IOC_CENSUS _IO(MEMSLUICE_IOC_TYPE, 0x40) /* memsluice_census */
 
 #endif

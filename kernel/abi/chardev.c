@@ -68,6 +68,11 @@ static int put_argument(const void *argument, size_t size, void __user *to)
 	get_argument(&(argument), sizeof(argument), sizeof(argument), from)
 #define put_struct(argument, to) put_argument(&(argument), sizeof(argument), to)
 
+static bool has_memory(s64 nid)
+{
+	return nid >= 0 && nid < MAX_NUMNODES && node_state(nid, N_MEMORY);
+}
+
 static bool has(u64 features)
 {
 	return (memsluice_features & features) == features;
@@ -175,9 +180,22 @@ static long ioctl_tenant_status(void __user *user)
 	return put_struct(status, user);
 }
 
-static bool is_zero(const struct memsluice_channel *channels, u32 from)
+static int check_placement(const struct memsluice_placement *placement)
 {
-	return !memchr_inv(channels + from, 0, (MEMSLUICE_CHANNELS_MAX - from) * sizeof(*channels));
+	u32 i;
+
+	if (placement->reserved || placement->count > MEMSLUICE_CHANNELS_MAX ||
+	    placement->granule_order > MEMSLUICE_GRANULE_ORDER_MAX)
+		return -EINVAL;
+	for (i = 0; i < placement->count; i++) {
+		if (!has_memory(placement->channels[i].node))
+			return -ENODEV;
+	}
+	for (; i < MEMSLUICE_CHANNELS_MAX; i++) {
+		if (placement->channels[i].node || placement->channels[i].weight)
+			return -EINVAL;
+	}
+	return 0;
 }
 
 static long ioctl_placement_set(void __user *user)
@@ -193,10 +211,8 @@ static long ioctl_placement_set(void __user *user)
 	if (!placement)
 		return -ENOMEM;
 	err = get_struct(*placement, user);
-	if (!err && (placement->reserved || placement->count > MEMSLUICE_CHANNELS_MAX ||
-		     placement->granule_order > MEMSLUICE_GRANULE_ORDER_MAX ||
-		     !is_zero(placement->channels, placement->count)))
-		err = -EINVAL;
+	if (!err)
+		err = check_placement(placement);
 	if (!err)
 		err = memsluice_placement_set(placement);
 	kfree(placement);
@@ -210,9 +226,11 @@ static long ioctl_placement_get(void __user *user)
 
 	if (!placement)
 		return -ENOMEM;
-	err = get_struct(*placement, user)		 ?:
-		      memsluice_placement_get(placement) ?:
-							   put_struct(*placement, user);
+	err = get_struct(*placement, user);
+	if (!err)
+		err = memsluice_placement_get(placement);
+	if (!err)
+		err = put_struct(*placement, user);
 	kfree(placement);
 	return err;
 }
@@ -379,8 +397,7 @@ static int take_cgroup(const struct memsluice_migrate *migrate, struct memsluice
 	if (migrate->pidfd != -1 || migrate->address || migrate->length || migrate->results ||
 	    migrate->source_node == migrate->target_node)
 		return -EINVAL;
-	if (migrate->source_node < 0 || migrate->source_node >= MAX_NUMNODES ||
-	    !node_state(migrate->source_node, N_MEMORY))
+	if (!has_memory(migrate->source_node))
 		return -ENODEV;
 	cgroup = cgroup_get_from_id(migrate->cgroup_id);
 	if (IS_ERR(cgroup))
@@ -396,8 +413,7 @@ static int take_spec(const struct memsluice_migrate *migrate, struct memsluice_r
 	if (migrate->flags &
 	    ~(MEMSLUICE_MIGRATE_ASYNC | MEMSLUICE_MIGRATE_ALL_MAPPINGS | MEMSLUICE_MIGRATE_IN_TREE))
 		return -EINVAL;
-	if (migrate->target_node < 0 || migrate->target_node >= MAX_NUMNODES ||
-	    !node_state(migrate->target_node, N_MEMORY))
+	if (!has_memory(migrate->target_node))
 		return -ENODEV;
 	spec->kind = migrate->kind;
 	spec->all_mappings = migrate->flags & MEMSLUICE_MIGRATE_ALL_MAPPINGS;
@@ -522,9 +538,11 @@ static int put_rows(const struct memsluice_census_table *table,
 	int err = 0;
 
 	list_for_each_entry(entry, &table->entries, link) {
-		if (!left-- || err)
+		if (!left--)
 			break;
 		err = put_row(&entry->row, to, census->row_size);
+		if (err)
+			break;
 		to += census->row_size;
 	}
 	return err;
@@ -546,8 +564,7 @@ static long ioctl_census(void __user *user)
 		return -EINVAL;
 	if (!has(MEMSLUICE_FEATURE_CENSUS))
 		return -EOPNOTSUPP;
-	if (census.node != NUMA_NO_NODE &&
-	    (census.node < 0 || census.node >= MAX_NUMNODES || !node_state(census.node, N_MEMORY)))
+	if (census.node != NUMA_NO_NODE && !has_memory(census.node))
 		return -ENODEV;
 	err = memsluice_census_take(census.node, &table) ?: put_rows(&table, &census);
 	census.count = table.count;

@@ -84,7 +84,7 @@ static bool is_of_processes(enum memsluice_frame_kind kind)
 /* @last: what was found for the frames before. A cgroup that has been removed is known, too. */
 static struct charge charge_of(struct folio *folio, const struct charge *last)
 {
-	struct memsluice_tenant *tenant;
+	const struct memsluice_tenant *tenant;
 	struct mem_cgroup *memcg;
 	struct charge charge = {};
 
@@ -96,11 +96,8 @@ static struct charge charge_of(struct folio *folio, const struct charge *last)
 	if (charge.cgroup_id == last->cgroup_id) {
 		charge = *last;
 	} else if (memcg) {
-		tenant = memsluice_tenant_of(memcg->css.cgroup);
-		if (tenant) {
-			charge.tenant_id = tenant->cgroup_id;
-			memsluice_tenant_put(tenant);
-		}
+		tenant = memsluice_tenant_peek(memcg->css.cgroup);
+		charge.tenant_id = tenant ? tenant->cgroup_id : 0;
 	}
 	rcu_read_unlock();
 	return charge;

@@ -4,7 +4,6 @@
 #include "kernel/channel/placement.h"
 
 #include <linux/cgroup.h>
-#include <linux/ftrace.h>
 #include <linux/hash.h>
 #include <linux/kallsyms.h>
 #include <linux/kmemleak.h>
@@ -16,8 +15,9 @@
 #include <linux/sched.h>
 #include <linux/shmem_fs.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 
-#include "kernel/compat/registers.h"
+#include "kernel/compat/hook.h"
 #include "kernel/compat/symbols.h"
 #include "kernel/tenant/tenant.h"
 
@@ -236,38 +236,29 @@ static struct {
 	{ "shmem_alloc_and_add_folio", HOOK(on_shmem_alloc) },
 };
 
+static unsigned long address_of(int hook)
+{
+	return (unsigned long)memsluice_symbol_address(hooks[hook].name);
+}
+
 static void unhook(int count)
 {
-	while (count--) {
-		unsigned long at = (unsigned long)memsluice_symbol_address(hooks[count].name);
-
-		unregister_ftrace_function(&hooks[count].ops);
-		/* Not by ftrace_free_filter(), which on 6.12 leaves pointers behind. */
-		ftrace_set_filter_ip(&hooks[count].ops, at, 1, 0);
-	}
+	while (count--)
+		memsluice_unhook(&hooks[count].ops, address_of(count));
 }
 
 static int hook(void)
 {
 	int i, err = 0;
 
-	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
-		unsigned long at = (unsigned long)memsluice_symbol_address(hooks[i].name);
-
-		err = at ? ftrace_set_filter_ip(&hooks[i].ops, at, 0, 0) : -EOPNOTSUPP;
-		if (err)
-			break;
-		err = register_ftrace_function(&hooks[i].ops);
-		if (err) {
-			ftrace_set_filter_ip(&hooks[i].ops, at, 1, 0);
-			break;
-		}
-	}
-	if (err) {
-		pr_err("%s() cannot be hooked (%d)%s: nothing is placed\n", hooks[i].name, err,
-		       err == -EBUSY ? ", kernel.ftrace_enabled may be 0" : "");
-		unhook(i);
-	}
+	for (i = 0; i < ARRAY_SIZE(hooks) && !err; i++)
+		err = memsluice_hook(&hooks[i].ops, address_of(i));
+	if (!err)
+		return 0;
+	i--;
+	pr_err("%s() cannot be hooked (%d)%s: nothing is placed\n", hooks[i].name, err,
+	       err == -EBUSY ? ", kernel.ftrace_enabled may be 0" : "");
+	unhook(i);
 	return err;
 }
 
@@ -358,14 +349,7 @@ static struct memsluice_placed *make(const struct memsluice_placement *placement
 {
 	struct memsluice_placed *placed;
 	int err;
-	u32 i;
 
-	for (i = 0; i < placement->count; i++) {
-		u32 nid = placement->channels[i].node;
-
-		if (nid >= MAX_NUMNODES || !node_state(nid, N_MEMORY))
-			return ERR_PTR(-ENODEV);
-	}
 	placed = kzalloc(sizeof(*placed), GFP_KERNEL);
 	if (!placed)
 		return ERR_PTR(-ENOMEM);
@@ -431,8 +415,24 @@ int memsluice_placement_get(struct memsluice_placement *placement)
 	return placed ? 0 : -ENODATA;
 }
 
+static void unhook_if_needless(struct work_struct *unused)
+{
+	mutex_lock(&lock);
+	if (!any_is_placed())
+		stop();
+	mutex_unlock(&lock);
+}
+
+static DECLARE_WORK(needless_work, unhook_if_needless);
+
+void memsluice_placement_tenant_ended(void)
+{
+	schedule_work(&needless_work);
+}
+
 void memsluice_placement_stop(void)
 {
+	cancel_work_sync(&needless_work);
 	mutex_lock(&lock);
 	stop();
 	mutex_unlock(&lock);

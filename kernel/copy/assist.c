@@ -4,7 +4,6 @@
 #include "kernel/copy/assist.h"
 
 #include <linux/delay.h>
-#include <linux/ftrace.h>
 #include <linux/hash.h>
 #include <linux/migrate_mode.h>
 #include <linux/mm.h>
@@ -15,6 +14,7 @@
 #include <linux/string.h>
 #include <linux/sysfs.h>
 
+#include "kernel/compat/hook.h"
 #include "kernel/compat/symbols.h"
 #include "kernel/copy/cpu.h"
 #include "kernel/copy/engines.h"
@@ -128,25 +128,6 @@ static void notrace on_copy(unsigned long address, unsigned long caller, struct 
 static struct ftrace_ops migrate_hook = { .func = on_migrate_pages };
 static struct ftrace_ops copy_hook = { .func = on_copy, .flags = FTRACE_OPS_FL_IPMODIFY };
 
-static int hook(struct ftrace_ops *ops, unsigned long address)
-{
-	int err = ftrace_set_filter_ip(ops, address, 0, 0);
-
-	if (err)
-		return err;
-	err = register_ftrace_function(ops);
-	if (err)
-		ftrace_set_filter_ip(ops, address, 1, 0);
-	return err;
-}
-
-/* Not by ftrace_free_filter(), which on 6.12 leaves pointers behind. */
-static void unhook(struct ftrace_ops *ops, unsigned long address)
-{
-	unregister_ftrace_function(ops);
-	ftrace_set_filter_ip(ops, address, 1, 0);
-}
-
 static unsigned long migrate_pages_address(void)
 {
 	return (unsigned long)memsluice_symbol_address("migrate_pages");
@@ -159,15 +140,15 @@ static int start(void)
 	lockdep_assert_held(&lock);
 	if (!migrate_pages_address())
 		return -EOPNOTSUPP;
-	err = hook(&migrate_hook, migrate_pages_address());
+	err = memsluice_hook(&migrate_hook, migrate_pages_address());
 	if (err)
 		return err;
-	err = hook(&copy_hook, (unsigned long)folio_mc_copy);
+	err = memsluice_hook(&copy_hook, (unsigned long)folio_mc_copy);
 	if (err) {
 		pr_err("folio_mc_copy() cannot be replaced (%d)%s\n", err,
 		       err == -EBUSY ? ": something else has replaced it, a livepatch perhaps" :
 				       "");
-		unhook(&migrate_hook, migrate_pages_address());
+		memsluice_unhook(&migrate_hook, migrate_pages_address());
 	}
 	return err;
 }
@@ -175,8 +156,8 @@ static int start(void)
 static void stop(void)
 {
 	lockdep_assert_held(&lock);
-	unhook(&copy_hook, (unsigned long)folio_mc_copy);
-	unhook(&migrate_hook, migrate_pages_address());
+	memsluice_unhook(&copy_hook, (unsigned long)folio_mc_copy);
+	memsluice_unhook(&migrate_hook, migrate_pages_address());
 	while (atomic_read(&copying))
 		msleep(LOOK_MS);
 	/* Whoever has counted himself out has left when he sleeps for the next time. */

@@ -13,6 +13,18 @@
 static DEFINE_XARRAY(tenants);
 static DEFINE_MUTEX(tenants_change);
 static struct tracepoint *rmdir_event;
+static void (*on_placed_ended)(void);
+
+/* Of a tenant that is no more in the table. */
+static void end(struct memsluice_tenant *tenant)
+{
+	bool placed = rcu_access_pointer(tenant->placed);
+
+	lockdep_assert_held(&tenants_change);
+	memsluice_tenant_put(tenant);
+	if (placed)
+		on_placed_ended();
+}
 
 static void reap(struct work_struct *work)
 {
@@ -24,7 +36,7 @@ static void reap(struct work_struct *work)
 		if (!READ_ONCE(tenant->gone))
 			continue;
 		xa_erase(&tenants, id);
-		memsluice_tenant_put(tenant);
+		end(tenant);
 	}
 	mutex_unlock(&tenants_change);
 }
@@ -51,10 +63,11 @@ static void match_rmdir(struct tracepoint *event, void *unused)
 		rmdir_event = event;
 }
 
-int memsluice_tenants_start(bool *events)
+int memsluice_tenants_start(bool *events, void (*placed_ended)(void))
 {
 	int err;
 
+	on_placed_ended = placed_ended;
 	for_each_kernel_tracepoint(match_rmdir, NULL);
 	*events = rmdir_event;
 	if (!rmdir_event)
@@ -136,7 +149,7 @@ static int erase(u64 id)
 	tenant = xa_erase(&tenants, id);
 	if (!tenant)
 		return -ENOENT;
-	memsluice_tenant_put(tenant);
+	end(tenant);
 	return 0;
 }
 
@@ -184,8 +197,8 @@ struct memsluice_tenant *memsluice_tenant_get(u64 cgroup_id)
 	struct memsluice_tenant *tenant;
 
 	rcu_read_lock();
-	tenant = xa_load(&tenants, cgroup_id);
-	if (tenant && (tenant->gone || !refcount_inc_not_zero(&tenant->references)))
+	tenant = memsluice_tenant_peek_id(cgroup_id);
+	if (tenant && !refcount_inc_not_zero(&tenant->references))
 		tenant = NULL;
 	rcu_read_unlock();
 	return tenant;
@@ -227,7 +240,9 @@ struct memsluice_placed *memsluice_tenant_place(struct memsluice_tenant *tenant,
 
 struct memsluice_tenant *memsluice_tenant_peek_id(u64 cgroup_id)
 {
-	return xa_load(&tenants, cgroup_id);
+	struct memsluice_tenant *tenant = xa_load(&tenants, cgroup_id);
+
+	return tenant && !tenant->gone ? tenant : NULL;
 }
 
 struct memsluice_tenant *memsluice_tenant_peek(struct cgroup *cgroup)
@@ -235,7 +250,7 @@ struct memsluice_tenant *memsluice_tenant_peek(struct cgroup *cgroup)
 	struct memsluice_tenant *tenant = NULL;
 
 	for (; cgroup && !tenant; cgroup = cgroup_parent(cgroup))
-		tenant = xa_load(&tenants, cgroup_id(cgroup));
+		tenant = memsluice_tenant_peek_id(cgroup_id(cgroup));
 	return tenant;
 }
 
@@ -252,19 +267,16 @@ struct memsluice_tenant *memsluice_tenant_of(struct cgroup *cgroup)
 
 u64 memsluice_tenant_id_of(struct folio *folio)
 {
-	struct memsluice_tenant *tenant = NULL;
+	const struct memsluice_tenant *tenant = NULL;
 	struct mem_cgroup *memcg;
-	u64 id = 0;
+	u64 id;
 
 	rcu_read_lock();
 	memcg = folio_memcg(folio);
 	if (memcg)
-		tenant = memsluice_tenant_of(memcg->css.cgroup);
+		tenant = memsluice_tenant_peek(memcg->css.cgroup);
+	id = tenant ? tenant->cgroup_id : 0;
 	rcu_read_unlock();
-	if (tenant) {
-		id = tenant->cgroup_id;
-		memsluice_tenant_put(tenant);
-	}
 	return id;
 }
 EXPORT_SYMBOL_GPL(memsluice_tenant_id_of);

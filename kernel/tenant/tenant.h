@@ -63,8 +63,9 @@ struct memsluice_tenant {
 /**
  * memsluice_tenants_start() - begin to follow the removal of cgroups
  * @events: out: false when the kernel does not tell and memsluice_tenants_sweep() must find out
+ * @placed_ended: called when a tenant with a placement has ended, in process context
  */
-int memsluice_tenants_start(bool *events);
+int memsluice_tenants_start(bool *events, void (*placed_ended)(void));
 void memsluice_tenants_stop(void);
 
 /**

@@ -27,22 +27,9 @@ using Row = memsluice_census_row;
 constexpr size_t kMib = size_t{1} << 20;
 constexpr size_t kPagesPerMib = kMib / kPageBytes;
 
-int take(int node, std::vector<Row>* rows) {
-  auto census = sized<memsluice_census>();
-  rows->resize(4096);
-  census.node = node;
-  census.rows = reinterpret_cast<uint64_t>(rows->data());
-  census.capacity = static_cast<uint32_t>(rows->size());
-  census.row_size = sizeof(Row);
-  const int result = device_ioctl(MEMSLUICE_IOC_CENSUS, &census);
-  EXPECT_LE(census.count, rows->size());
-  rows->resize(result ? 0 : census.count);
-  return result;
-}
-
 std::vector<Row> take(int node = -1) {
   std::vector<Row> rows;
-  EXPECT_EQ(take(node, &rows), 0);
+  EXPECT_EQ(take_census(node, &rows), 0);
   return rows;
 }
 
@@ -91,13 +78,17 @@ void bind(const Mapping& mapping, int node) {
   EXPECT_EQ(syscall(SYS_mbind, mapping.data(), mapping.bytes(), MPOL_BIND, &nodes, 64UL, 0), 0);
 }
 
-// A process in a cgroup that does what it is told before it waits to be killed.
+// A process in a cgroup that does what it is told before it waits to be killed. What fails in it
+// before it is ready fails the test.
 class Inhabitant {
  public:
   Inhabitant(const Cgroup& cgroup, const std::function<void(const std::function<void()>&)>& live)
       : pid_(start_ready_child([&](auto ready) {
           cgroup.enter(getpid());
-          live(ready);
+          live([&] {
+            if (testing::Test::HasFailure()) _exit(1);
+            ready();
+          });
           return 0;
         })) {}
   ~Inhabitant() { end(); }
@@ -358,7 +349,7 @@ TEST(Census, IsTakenWhileEverythingMoves) {
                 0);
     });
     Meanwhile memory([] { (void)cycle_memory(kSlow, 1); });
-    for (int round = 0; round < 20; round++) EXPECT_EQ(take(-1, &rows), 0);
+    for (int round = 0; round < 20; round++) EXPECT_EQ(take_census(-1, &rows), 0);
   }
   EXPECT_TRUE(pages.intact());
   EXPECT_TRUE(huge.intact());

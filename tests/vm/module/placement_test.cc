@@ -378,15 +378,41 @@ TEST_F(Placement, EndsWithItsTenant) {
   inside([] { EXPECT_EQ(new_pages(4 * kMib), (Counts{{kHome, 1024}})); });
 }
 
+// Of a tenant that is cleared, and of one whose cgroup is removed.
+TEST_F(Placement, NothingIsHookedWhenTheLastHasEnded) {
+  const auto hooked = [] {
+    const auto functions = read_file("/sys/kernel/tracing/enabled_functions");
+    return functions.find("get_vma_policy ") != std::string::npos ||
+           functions.find("shmem_alloc_and_add_folio ") != std::string::npos;
+  };
+  EXPECT_TRUE(eventually([&] { return !hooked(); }, 20));
+  ASSERT_EQ(set(placement(cgroup_, kThreeTwoOne)), 0);
+  EXPECT_TRUE(hooked());
+  {
+    Cgroup other("placed-too");
+    ASSERT_EQ(set_tenant(other, policy_off()), 0);
+    ASSERT_EQ(set(placement(other, kThreeTwoOne)), 0);
+    ASSERT_EQ(clear_tenant(cgroup_.id()), 0);
+    usleep(200'000);
+    EXPECT_TRUE(hooked()) << "there is another";
+  }
+  EXPECT_TRUE(eventually([&] { return !hooked(); }, 20));
+  ASSERT_EQ(set_tenant(cgroup_, policy_off()), 0);
+  ASSERT_EQ(set(placement(cgroup_, kThreeTwoOne)), 0);
+  EXPECT_TRUE(hooked());
+  ASSERT_EQ(clear_tenant(cgroup_.id()), 0);
+  EXPECT_TRUE(eventually([&] { return !hooked(); }, 20));
+}
+
 TEST_F(Placement, FtraceStaysOnAsLongAsItIsNeeded) {
   const char* enabled = "/proc/sys/kernel/ftrace_enabled";
   const auto disable = [&] {
     Descriptor file(open(enabled, O_WRONLY | O_CLOEXEC));
     return write(file.get(), "0", 1) < 0 ? -errno : 0;
   };
-  const int disabled = disable();
-  if (disabled == -EOPNOTSUPP) GTEST_SKIP() << "this kernel never switches ftrace off";
-  EXPECT_EQ(disabled, 0);
+  if (disable() == -EOPNOTSUPP) GTEST_SKIP() << "this kernel never switches ftrace off";
+  // What a test before has hooked is let go of in the background.
+  ASSERT_TRUE(eventually([&] { return disable() == 0; }, 20));
   EXPECT_EQ(set(placement(cgroup_, kThreeTwoOne)), -EBUSY);
   write_file(enabled, "1");
   ASSERT_EQ(set(placement(cgroup_, kThreeTwoOne)), 0);
@@ -399,17 +425,11 @@ TEST_F(Placement, TheCensusSaysTheSame) {
   inside([&] {
     Plain plain(24 * kMib);
     plain.touch();
-    std::vector<memsluice_census_row> rows(1024);
-    auto census = sized<memsluice_census>();
-    census.node = -1;
-    census.rows = reinterpret_cast<uint64_t>(rows.data());
-    census.capacity = static_cast<uint32_t>(rows.size());
-    census.row_size = sizeof(rows[0]);
-    ASSERT_EQ(device_ioctl(MEMSLUICE_IOC_CENSUS, &census), 0);
+    std::vector<memsluice_census_row> rows;
+    ASSERT_EQ(take_census(-1, &rows), 0);
     Counts counted;
-    for (size_t i = 0; i < census.count; i++)
-      if (rows[i].cgroup_id == cgroup_.id())
-        counted[rows[i].node] += rows[i].pages[MEMSLUICE_FRAMES_ANON];
+    for (const memsluice_census_row& row : rows)
+      if (row.cgroup_id == cgroup_.id()) counted[row.node] += row.pages[MEMSLUICE_FRAMES_ANON];
     // Stacks and what was forked are beside it.
     for (const auto& [node, count] : plain.where()) {
       EXPECT_GE(counted[node], count);

@@ -245,6 +245,19 @@ int in_child(const std::function<int()>& body) {
   return wait_child(start_child(body));
 }
 
+int take_census(int node, std::vector<memsluice_census_row>* rows) {
+  auto census = sized<memsluice_census>();
+  rows->resize(4096);
+  census.node = node;
+  census.rows = reinterpret_cast<uint64_t>(rows->data());
+  census.capacity = static_cast<uint32_t>(rows->size());
+  census.row_size = sizeof(memsluice_census_row);
+  const int result = device_ioctl(MEMSLUICE_IOC_CENSUS, &census);
+  EXPECT_LE(census.count, rows->size());
+  rows->resize(result ? 0 : census.count);
+  return result;
+}
+
 uint64_t isolated_pages() {
   // What each CPU has counted for itself is added up.
   write_file("/proc/sys/vm/stat_refresh", "1");

@@ -103,6 +103,9 @@ memsluice_migrate range_request(uint64_t address, uint64_t length, int target_no
 memsluice_migrate range_request(const Pages& pages, int target_node,
                                 memsluice_request_status* status);
 
+// The rows of a node, or with -1 of all. Return: 0 or a negative errno.
+int take_census(int node, std::vector<memsluice_census_row>* rows);
+
 // Pages that the kernel counts as isolated, once nobody isolates any more.
 uint64_t isolated_pages();
 

@@ -1,8 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-#ifndef MEMSLUICE_COMPAT_REGISTERS_H
-#define MEMSLUICE_COMPAT_REGISTERS_H
+#ifndef MEMSLUICE_COMPAT_HOOK_H
+#define MEMSLUICE_COMPAT_HOOK_H
 
 #include <linux/ftrace.h>
+
+/**
+ * memsluice_hook() - have the handler of @ops called when a function is
+ * @ops: hooks nothing yet
+ * @address: of the function
+ *
+ * Context: process.
+ * Return: 0; what ftrace says: -EBUSY, when it is switched off or something else has replaced the
+ * function, and others.
+ */
+int memsluice_hook(struct ftrace_ops *ops, unsigned long address);
+
+/* When it returns, nobody is in the handler any more. */
+void memsluice_unhook(struct ftrace_ops *ops, unsigned long address);
 
 #ifdef CONFIG_X86_64
 #define MEMSLUICE_CAN_SET_ARGUMENTS 1
