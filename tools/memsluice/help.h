@@ -45,9 +45,10 @@ It ends with the cgroup or at the next boot: what shall last belongs into the co
 
 --channels says on which nodes new pages lie, in proportion to the weights (1 if left out). A node
 of weight 0 is used when the others are full. --granule is what lies together: less than 2M spreads
-small ranges too, but does not survive the collapse into huge pages.
+small ranges too, but does not survive the collapse into huge pages. Tiering moves pages off the
+channels: it does not know of them yet.
 
-  memsluice tenant set /redis.slice --channels 1:3,2:3,4:2     3/8, 3/8 and 2/8 of its pages
+  memsluice tenant set /redis.slice --tiering off --channels 1:3,2:3,4:2
   memsluice tenant set /redis.slice --channels 1,2,5:0         evenly on 1 and 2, on 5 if full
   memsluice tenant set /redis.slice --channels none            where the kernel chooses)";
 
