@@ -12,15 +12,23 @@
 /* By cgroup id. Readers hold RCU and take a reference. */
 static DEFINE_XARRAY(tenants);
 static DEFINE_MUTEX(tenants_change);
+/* Another number each time that another tenant may be the nearest one of some cgroup. */
+static unsigned int generation;
 static struct tracepoint *rmdir_event;
 static void (*on_placed_ended)(void);
+
+static void tenants_have_changed(void)
+{
+	lockdep_assert_held(&tenants_change);
+	smp_store_release(&generation, generation + 1);
+}
 
 /* Of a tenant that is no more in the table. */
 static void end(struct memsluice_tenant *tenant)
 {
 	bool placed = rcu_access_pointer(tenant->placed);
 
-	lockdep_assert_held(&tenants_change);
+	tenants_have_changed();
 	memsluice_tenant_put(tenant);
 	if (placed)
 		on_placed_ended();
@@ -138,6 +146,8 @@ static int insert(u64 id, const struct memsluice_policy *policy)
 	err = xa_err(xa_store(&tenants, id, tenant, GFP_KERNEL));
 	if (err)
 		kfree(tenant);
+	else
+		tenants_have_changed();
 	return err;
 }
 
@@ -245,13 +255,33 @@ struct memsluice_tenant *memsluice_tenant_peek_id(u64 cgroup_id)
 	return tenant && !tenant->gone ? tenant : NULL;
 }
 
+/* What was found last on a CPU: the faults of one process ask for one cgroup, thousands of times. */
+struct found {
+	u64 cgroup_id;
+	unsigned int generation;
+	struct memsluice_tenant *tenant; /* looked at only while that is the generation */
+};
+
+static DEFINE_PER_CPU(struct found, last_found);
+
 struct memsluice_tenant *memsluice_tenant_peek(struct cgroup *cgroup)
 {
-	struct memsluice_tenant *tenant = NULL;
+	/* Before the search: what it finds may be out of date by the time it is noted. */
+	struct found found = {
+		.generation = smp_load_acquire(&generation),
+		.cgroup_id = cgroup ? cgroup_id(cgroup) : 0,
+	};
+	struct found last = *get_cpu_ptr(&last_found);
 
-	for (; cgroup && !tenant; cgroup = cgroup_parent(cgroup))
-		tenant = memsluice_tenant_peek_id(cgroup_id(cgroup));
-	return tenant;
+	put_cpu_ptr(&last_found);
+	if (last.cgroup_id == found.cgroup_id && last.generation == found.generation &&
+	    (!last.tenant || !last.tenant->gone))
+		return last.tenant;
+	for (; cgroup && !found.tenant; cgroup = cgroup_parent(cgroup))
+		found.tenant = memsluice_tenant_peek_id(cgroup_id(cgroup));
+	*get_cpu_ptr(&last_found) = found;
+	put_cpu_ptr(&last_found);
+	return found.tenant;
 }
 
 struct memsluice_tenant *memsluice_tenant_of(struct cgroup *cgroup)
