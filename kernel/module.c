@@ -6,6 +6,7 @@
 #include "kernel/abi/abi.h"
 #include "kernel/channel/placement.h"
 #include "kernel/compat/memory_tiers.h"
+#include "kernel/compat/no_access.h"
 #include "kernel/compat/symbols.h"
 #include "kernel/copy/assist.h"
 #include "kernel/hotness/scan.h"
@@ -35,6 +36,7 @@ static const struct {
 	{ MEMSLUICE_FEATURE_ENGINES, "engines" },
 	{ MEMSLUICE_FEATURE_CENSUS, "census" },
 	{ MEMSLUICE_FEATURE_PLACEMENT, "placement" },
+	{ MEMSLUICE_FEATURE_REDISTRIBUTE, "redistribute" },
 };
 
 static void log_features(void)
@@ -46,6 +48,16 @@ static void log_features(void)
 			memsluice_features & feature_names[i].bit ? "on" : "off");
 	if (!memsluice_has_tiers())
 		pr_info("all memory is in one tier: nothing is promoted or demoted until a slower node appears\n");
+}
+
+static u64 known_features(void)
+{
+	u64 known = 0;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(feature_names); i++)
+		known |= feature_names[i].bit;
+	return known;
 }
 
 static bool scans(void)
@@ -66,11 +78,13 @@ static int __init memsluice_start(void)
 	err = memsluice_symbols_bind(allow_unchecked);
 	if (err)
 		return err;
-	memsluice_features = memsluice_symbols_features(~0ULL >> (64 - ARRAY_SIZE(feature_names)));
+	memsluice_features = memsluice_symbols_features(known_features());
 	if (!(memsluice_features & (MEMSLUICE_FEATURE_MIGRATE | MEMSLUICE_FEATURE_HOTNESS_SCAN))) {
 		pr_err("nothing that this module does works on this kernel\n");
 		return -EOPNOTSUPP;
 	}
+	if (!memsluice_no_access_start())
+		memsluice_features &= ~MEMSLUICE_FEATURE_REDISTRIBUTE;
 	err = memsluice_tenants_start(&events, memsluice_placement_tenant_ended);
 	if (err)
 		return err;

@@ -31,6 +31,9 @@
 #define MEMSLUICE_FEATURE_ENGINES (1ULL << 7) /* copy engines are told of, tested and drained */
 #define MEMSLUICE_FEATURE_CENSUS (1ULL << 8) /* page frames are counted by who is charged */
 #define MEMSLUICE_FEATURE_PLACEMENT (1ULL << 9) /* new pages of a tenant lie on its channels */
+/* Bit 10 is not in use. */
+#define MEMSLUICE_FEATURE_REDISTRIBUTE                                                             \
+	(1ULL << 11) /* ... and those that it has are brought there */
 
 struct memsluice_version {
 	__u32 size;
@@ -43,7 +46,8 @@ struct memsluice_version {
  * A tenant is a cgroup (v2) with a policy. Processes and pages belong to the nearest tenant at or
  * above their cgroup.
  */
-#define MEMSLUICE_POLICY_TIERING (1U << 0) /* move this tenant's pages between tiers */
+/* Move this tenant's pages between tiers; not while it has a placement, which decides alone. */
+#define MEMSLUICE_POLICY_TIERING (1U << 0)
 #define MEMSLUICE_NO_LIMIT (~0ULL)
 #define MEMSLUICE_MIB_PER_S_MAX 1048576U
 
@@ -91,8 +95,9 @@ enum memsluice_refusal {
 	MEMSLUICE_REFUSED_SHARED = 7, /* other processes map it too, and ALL_MAPPINGS not asked */
 	MEMSLUICE_REFUSED_FAILED = 8, /* the kernel's migration gave up for another reason */
 	MEMSLUICE_REFUSED_NOT_ALLOWED = 9, /* the process's cpuset has no node to move it to */
+	MEMSLUICE_REFUSED_POLICY = 10, /* a process has set a policy for where it lies */
 };
-#define MEMSLUICE_REFUSALS 10
+#define MEMSLUICE_REFUSALS 11
 #define MEMSLUICE_REFUSALS_ROOM 16
 
 #define MEMSLUICE_BINS 16
@@ -128,6 +133,11 @@ struct memsluice_tenant_status {
  * RANGE and ADDRESSES: pages of one process. The caller needs ptrace read access to it, as for
  * move_pages(2), and the target node must be allowed by its cpuset (else EACCES).
  * TENANT_NODE: every page charged to a tenant's cgroup or below it on source_node. CAP_SYS_ADMIN.
+ * TENANT_PLACED: every page of a tenant, without those of tenants below it, to where its placement
+ * has it, as that is when the page's turn comes. What has a place on another channel that is full
+ * stays on a channel of the tenant; what lies on none comes to any that has room. Nobody's memory is
+ * reclaimed for it. CAP_SYS_ADMIN; ENODATA: the tenant has no placement. Counts are of processes'
+ * own and of shared memory.
  *
  * Without ASYNC the call returns when the request has ended, or with EINTR when a signal stopped
  * it; what has been moved stays moved, and the counts say so. With ASYNC it returns a file
@@ -138,6 +148,7 @@ enum memsluice_migrate_kind {
 	MEMSLUICE_MIGRATE_RANGE = 0,
 	MEMSLUICE_MIGRATE_ADDRESSES = 1,
 	MEMSLUICE_MIGRATE_TENANT_NODE = 2,
+	MEMSLUICE_MIGRATE_TENANT_PLACED = 3,
 };
 
 #define MEMSLUICE_MIGRATE_ASYNC (1U << 0)
@@ -145,6 +156,12 @@ enum memsluice_migrate_kind {
 #define MEMSLUICE_MIGRATE_ALL_MAPPINGS (1U << 1)
 /* By the kernel's own migration, not in batches of this module's: to compare, or to get around. */
 #define MEMSLUICE_MIGRATE_IN_TREE (1U << 2)
+/*
+ * TENANT_PLACED, not with mib_per_s: pages are marked now, and each moves when a process touches it
+ * next; moved_pages are those that are marked. Only what one process alone has mapped, and had at the
+ * last scan; what others map as well is refused.
+ */
+#define MEMSLUICE_MIGRATE_ON_TOUCH (1U << 3)
 
 #define MEMSLUICE_ADDRESSES_MAX (1U << 20)
 
@@ -173,9 +190,9 @@ struct memsluice_migrate {
 	__u32 kind; /* enum memsluice_migrate_kind */
 	__u32 flags; /* MEMSLUICE_MIGRATE_* */
 	__s32 pidfd; /* RANGE, ADDRESSES; otherwise -1 */
-	__u64 cgroup_id; /* TENANT_NODE; otherwise 0 */
-	__s32 source_node; /* TENANT_NODE; RANGE and ADDRESSES: -1, any node */
-	__s32 target_node;
+	__u64 cgroup_id; /* TENANT_NODE, TENANT_PLACED; otherwise 0 */
+	__s32 source_node; /* TENANT_NODE; TENANT_PLACED: or -1, any node; otherwise -1 */
+	__s32 target_node; /* TENANT_PLACED: -1 */
 	__u64 address; /* RANGE: page-aligned start. ADDRESSES: pointer to __u64[count] */
 	__u64 length; /* RANGE: bytes, a multiple of the page size. ADDRESSES: count */
 	/*
@@ -184,6 +201,8 @@ struct memsluice_migrate {
 	 */
 	__u64 results;
 	__u64 status; /* 0, or pointer to a struct memsluice_request_status with its size set */
+	__u32 mib_per_s; /* moved, at most, to MEMSLUICE_MIB_PER_S_MAX; 0: no limit */
+	__u32 reserved;
 };
 
 /*
@@ -303,7 +322,7 @@ struct memsluice_census {
 /*
  * Where new pages of a tenant lie: processes' own memory, shared memory and tmpfs, by who is charged.
  * Page cache of files stays the kernel's. Policies that processes set (set_mempolicy(2), mbind(2)) go
- * before it. What is there already is not moved.
+ * before it. What is there already is not moved: MEMSLUICE_MIGRATE_TENANT_PLACED does that.
  */
 #define MEMSLUICE_CHANNELS_MAX 64
 #define MEMSLUICE_SPREAD_SLOTS 64

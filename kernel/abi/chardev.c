@@ -17,6 +17,7 @@
 #include "kernel/abi/abi.h"
 #include "kernel/channel/census.h"
 #include "kernel/channel/placement.h"
+#include "kernel/channel/redistribute.h"
 #include "kernel/compat/memory_tiers.h"
 #include "kernel/compat/symbols.h"
 #include "kernel/copy/engines.h"
@@ -31,7 +32,8 @@ static_assert(sizeof(struct memsluice_tenant_clear) == 16);
 static_assert(sizeof(struct memsluice_tenant_list) == 24);
 static_assert(sizeof(struct memsluice_tenant_status) == 496);
 static_assert(sizeof(struct memsluice_request_status) == 184);
-static_assert(sizeof(struct memsluice_migrate) == 64);
+#define MIGRATE_BYTES 64
+static_assert(offsetof(struct memsluice_migrate, mib_per_s) == MIGRATE_BYTES);
 static_assert(sizeof(struct memsluice_engine_status) == 80);
 static_assert(sizeof(struct memsluice_engine_queue) == 112);
 static_assert(sizeof(struct memsluice_engine_act) == 40);
@@ -403,21 +405,59 @@ static int take_cgroup(const struct memsluice_migrate *migrate, struct memsluice
 	if (IS_ERR(cgroup))
 		return PTR_ERR(cgroup);
 	spec->source_node = migrate->source_node;
+	spec->all_mappings = true;
 	spec->cgroup = cgroup;
 	spec->cgroup_id = migrate->cgroup_id;
 	return 0;
 }
 
+/* The marks are those of NUMA balancing; whose memory is walked is known from scanning. */
+static bool can_move_on_touch(void)
+{
+	return IS_ENABLED(CONFIG_NUMA_BALANCING) && has(MEMSLUICE_FEATURE_HOTNESS_SCAN) &&
+	       has(MEMSLUICE_FEATURE_PLACEMENT);
+}
+
+static int take_placed(const struct memsluice_migrate *migrate, struct memsluice_request_spec *spec)
+{
+	bool on_touch = migrate->flags & MEMSLUICE_MIGRATE_ON_TOUCH;
+	int err;
+
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	if (!has(MEMSLUICE_FEATURE_REDISTRIBUTE) || (on_touch && !can_move_on_touch()))
+		return -EOPNOTSUPP;
+	if (migrate->pidfd != -1 || migrate->address || migrate->length || migrate->results ||
+	    migrate->target_node != NUMA_NO_NODE || (on_touch && migrate->mib_per_s))
+		return -EINVAL;
+	if (migrate->source_node != NUMA_NO_NODE && !has_memory(migrate->source_node))
+		return -ENODEV;
+	spec->source_node = migrate->source_node;
+	spec->all_mappings = true;
+	spec->cgroup_id = migrate->cgroup_id;
+	err = memsluice_redistribute(spec, on_touch);
+	if (err)
+		return err;
+	spec->cgroup = cgroup_get_from_id(migrate->cgroup_id);
+	return PTR_ERR_OR_ZERO(spec->cgroup);
+}
+
 static int take_spec(const struct memsluice_migrate *migrate, struct memsluice_request_spec *spec)
 {
-	if (migrate->flags &
-	    ~(MEMSLUICE_MIGRATE_ASYNC | MEMSLUICE_MIGRATE_ALL_MAPPINGS | MEMSLUICE_MIGRATE_IN_TREE))
+	bool placed = migrate->kind == MEMSLUICE_MIGRATE_TENANT_PLACED;
+
+	if (migrate->reserved || migrate->mib_per_s > MEMSLUICE_MIB_PER_S_MAX ||
+	    migrate->flags & ~(MEMSLUICE_MIGRATE_ASYNC | MEMSLUICE_MIGRATE_ALL_MAPPINGS |
+			       MEMSLUICE_MIGRATE_IN_TREE | MEMSLUICE_MIGRATE_ON_TOUCH))
 		return -EINVAL;
-	if (!has_memory(migrate->target_node))
+	if (!placed && (migrate->flags & MEMSLUICE_MIGRATE_ON_TOUCH))
+		return -EINVAL;
+	if (!placed && !has_memory(migrate->target_node))
 		return -ENODEV;
 	spec->kind = migrate->kind;
 	spec->all_mappings = migrate->flags & MEMSLUICE_MIGRATE_ALL_MAPPINGS;
 	spec->in_tree = migrate->flags & MEMSLUICE_MIGRATE_IN_TREE;
+	spec->mib_per_s = migrate->mib_per_s;
 	spec->target_node = migrate->target_node;
 	spec->source_node = NUMA_NO_NODE;
 	switch (migrate->kind) {
@@ -426,6 +466,8 @@ static int take_spec(const struct memsluice_migrate *migrate, struct memsluice_r
 		return take_process(migrate, spec);
 	case MEMSLUICE_MIGRATE_TENANT_NODE:
 		return take_cgroup(migrate, spec);
+	case MEMSLUICE_MIGRATE_TENANT_PLACED:
+		return take_placed(migrate, spec);
 	}
 	return -EINVAL;
 }
@@ -480,7 +522,7 @@ static long ioctl_migrate(void __user *user)
 	struct memsluice_request_spec spec = {};
 	struct memsluice_request *request;
 	struct memsluice_migrate migrate;
-	long ret = get_struct(migrate, user);
+	long ret = get_argument(&migrate, sizeof(migrate), MIGRATE_BYTES, user);
 
 	if (ret)
 		return ret;

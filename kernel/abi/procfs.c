@@ -142,7 +142,7 @@ static int hotness_show(struct seq_file *file, void *unused)
 
 static void show_request(struct memsluice_request *request, void *private)
 {
-	static const char *const kinds[] = { "range", "addresses", "tenant_node" };
+	static const char *const kinds[] = { "range", "addresses", "tenant_node", "tenant_placed" };
 	static const char *const states[] = { "running", "done", "cancelled", "failed" };
 	const struct memsluice_request_spec *spec = &request->spec;
 	struct memsluice_request_status status = {};
@@ -150,7 +150,7 @@ static void show_request(struct memsluice_request *request, void *private)
 
 	memsluice_request_status(request, &status);
 	seq_printf(file, "%llu %s ", request->id, kinds[spec->kind]);
-	if (spec->kind == MEMSLUICE_MIGRATE_TENANT_NODE)
+	if (spec->cgroup_id)
 		seq_printf(file, "cgroup:%llu ", spec->cgroup_id);
 	else
 		seq_printf(file, "pid:%d ", spec->pid);
@@ -171,7 +171,8 @@ static int requests_show(struct seq_file *file, void *unused)
 
 static void show_moved(struct seq_file *file, const struct memsluice_statistics *statistics)
 {
-	static const char *const whys[MEMSLUICE_WHYS] = { "request", "promotion", "demotion" };
+	static const char *const whys[MEMSLUICE_WHYS] = { "request", "promotion", "demotion",
+							  "placement" };
 	static const char *const tiers[] = { "slow", "fast" };
 	static const char *const sizes[MEMSLUICE_SIZES] = { "base", "large", "huge" };
 	int why, fast, size;

@@ -18,6 +18,7 @@
 #include <linux/workqueue.h>
 
 #include "kernel/compat/hook.h"
+#include "kernel/compat/memory_tiers.h"
 #include "kernel/compat/symbols.h"
 #include "kernel/tenant/tenant.h"
 
@@ -115,6 +116,56 @@ static int choose(struct memsluice_placed *placed, u64 index, unsigned int order
 	return NUMA_NO_NODE;
 }
 
+static bool is_channel(const struct memsluice_spread *spread, int nid)
+{
+	u32 i;
+
+	for (i = 0; i < spread->nodes; i++) {
+		if (spread->node[i] == nid)
+			return true;
+	}
+	return false;
+}
+
+int memsluice_placement_target(const struct memsluice_placed *placed, u64 index, unsigned int order,
+			       int nid)
+{
+	const struct memsluice_spread *spread = &placed->spread;
+	int wanted = memsluice_spread_node(spread, index >> max(placed->granule_order, order));
+	u32 i;
+
+	if (wanted == nid || has_room(wanted, order))
+		return wanted;
+	if (is_channel(spread, nid))
+		return -1 - MEMSLUICE_REFUSED_NO_MEMORY;
+	for (i = 0; i < spread->nodes + spread->fallbacks; i++) {
+		if (spread->node[i] == nid || has_room(spread->node[i], order))
+			return spread->node[i];
+	}
+	return -1 - MEMSLUICE_REFUSED_NO_MEMORY;
+}
+
+int memsluice_placement_may_move(const struct vm_area_struct *vma, int target)
+{
+	struct task_struct *owner;
+	nodemask_t allowed;
+	int refusal = 0;
+
+	if (vma->vm_policy)
+		return -1 - MEMSLUICE_REFUSED_POLICY;
+	rcu_read_lock();
+	owner = rcu_dereference(vma->vm_mm->owner);
+	if (owner) {
+		memsluice_allowed_nodes(owner, &allowed);
+		if (READ_ONCE(owner->mempolicy))
+			refusal = -1 - MEMSLUICE_REFUSED_POLICY;
+		else if (!node_isset(target, allowed))
+			refusal = -1 - MEMSLUICE_REFUSED_NOT_ALLOWED;
+	}
+	rcu_read_unlock();
+	return refusal;
+}
+
 /* The tenant that is charged for what @mm gets, or NULL. */
 static struct memsluice_tenant *tenant_of(struct mm_struct *mm)
 {
@@ -139,6 +190,31 @@ static u64 index_in(const struct inode *inode, u64 index)
 	return index + ((u64)inode->i_ino << MEMSLUICE_GRANULE_ORDER_DEFAULT);
 }
 
+/* Return: false when a process has set a policy for some of it, or it is not ours to place. */
+static bool is_placed_file(const struct inode *inode)
+{
+	return inode->i_sb->s_magic == TMPFS_MAGIC &&
+	       RB_EMPTY_ROOT(&SHMEM_I((struct inode *)inode)->policy.root);
+}
+
+int memsluice_placement_index(struct folio *folio, u64 *index)
+{
+	const struct address_space *mapping = folio->mapping;
+
+	if (folio_test_ksm(folio))
+		return -1 - MEMSLUICE_REFUSED_UNMOVABLE;
+	*index = folio->index;
+	if (folio_test_anon(folio))
+		return 0;
+	/* Shared memory that is being written to swap has none. */
+	if (!mapping)
+		return -1 - MEMSLUICE_REFUSED_BUSY;
+	if (!is_placed_file(mapping->host))
+		return -1 - MEMSLUICE_REFUSED_POLICY;
+	*index = index_in(mapping->host, folio->index);
+	return 0;
+}
+
 /* Return: false when somebody has set a policy for these pages, or they are not ours to place. */
 static bool index_of(const struct vm_area_struct *vma, unsigned long address, u64 *index)
 {
@@ -150,10 +226,11 @@ static bool index_of(const struct vm_area_struct *vma, unsigned long address, u6
 	if (!vma->vm_ops || !vma->vm_ops->get_policy)
 		return true;
 	inode = vma->vm_file ? file_inode(vma->vm_file) : NULL;
-	if (!inode || inode->i_sb->s_magic != TMPFS_MAGIC ||
-	    !RB_EMPTY_ROOT(&SHMEM_I((struct inode *)inode)->policy.root))
+	if (!inode || !is_placed_file(inode))
 		return false;
-	*index = index_in(inode, *index);
+	/* What a private mapping allocates is anonymous, and knows no inode. */
+	if (vma->vm_flags & VM_SHARED)
+		*index = index_in(inode, *index);
 	return true;
 }
 

@@ -6,6 +6,7 @@
 #include <linux/mempolicy.h>
 #include <linux/migrate.h>
 #include <linux/mm.h>
+#include <linux/mmu_notifier.h>
 #include <linux/numa.h>
 #include <linux/pagewalk.h>
 #include <linux/rmap.h>
@@ -15,8 +16,9 @@
 
 #define MEMSLUICE_SCAN (MEMSLUICE_FEATURE_HOTNESS_SCAN | MEMSLUICE_FEATURE_TIERING)
 #define MEMSLUICE_MOVE                                                                             \
-	(MEMSLUICE_FEATURE_MIGRATE | MEMSLUICE_FEATURE_MIGRATE_TENANT | MEMSLUICE_FEATURE_TIERING)
-#define MEMSLUICE_WALK (MEMSLUICE_SCAN | MEMSLUICE_FEATURE_MIGRATE)
+	(MEMSLUICE_FEATURE_MIGRATE | MEMSLUICE_FEATURE_MIGRATE_TENANT |                            \
+	 MEMSLUICE_FEATURE_TIERING | MEMSLUICE_FEATURE_REDISTRIBUTE)
+#define MEMSLUICE_WALK (MEMSLUICE_SCAN | MEMSLUICE_FEATURE_MIGRATE | MEMSLUICE_FEATURE_REDISTRIBUTE)
 
 #define MEMSLUICE_BATCH MEMSLUICE_FEATURE_MIGRATE_BATCH
 
@@ -102,7 +104,7 @@
 	  (struct vm_area_struct * vma, unsigned long addr, pte_t *ptep), 0)                       \
 	X(MEMSLUICE_SCAN, MEMSLUICE_YOUNG, pmdp_test_and_clear_young,                              \
 	  (struct vm_area_struct * vma, unsigned long addr, pmd_t *pmdp), 0)                       \
-	X(MEMSLUICE_SCAN, void, flush_tlb_mm_range,                                                \
+	X(MEMSLUICE_SCAN | MEMSLUICE_FEATURE_REDISTRIBUTE, void, flush_tlb_mm_range,               \
 	  (struct mm_struct * mm, unsigned long start, unsigned long end,                          \
 	   unsigned int stride_shift, bool freed_tables), )                                        \
 	X(MEMSLUICE_FEATURE_HOTNESS_SECONDARY, MEMSLUICE_YOUNG, __mmu_notifier_clear_young,        \
@@ -115,6 +117,14 @@
 	  (struct vm_fault * vmf, gfp_t gfp, struct inode * inode, pgoff_t index,                  \
 	   struct mm_struct * fault_mm, unsigned long orders),                                     \
 	  NULL)                                                                                    \
+	X(MEMSLUICE_FEATURE_REDISTRIBUTE, void, rmap_walk,                                         \
+	  (struct folio * folio, struct rmap_walk_control * rwc), )                                \
+	X(MEMSLUICE_FEATURE_REDISTRIBUTE, pmd_t, pmdp_invalidate_ad,                               \
+	  (struct vm_area_struct * vma, unsigned long address, pmd_t *pmdp), __pmd(0))             \
+	X(MEMSLUICE_FEATURE_REDISTRIBUTE, int, __mmu_notifier_invalidate_range_start,              \
+	  (struct mmu_notifier_range * range), 0)                                                  \
+	X(MEMSLUICE_FEATURE_REDISTRIBUTE, void, __mmu_notifier_invalidate_range_end,               \
+	  (struct mmu_notifier_range * range), )                                                   \
 	X(0, bool, node_is_toptier, (int node), false)                                             \
 	X(0, int, next_demotion_node, MEMSLUICE_DEMOTION_PARAMETERS, NUMA_NO_NODE)
 

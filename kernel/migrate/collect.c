@@ -9,13 +9,8 @@
 #include <linux/mmap_lock.h>
 #include <linux/pagewalk.h>
 
+#include "kernel/compat/shared.h"
 #include "kernel/compat/symbols.h"
-
-#ifdef MEMSLUICE_HAVE_FOLIO_MAYBE_MAPPED_SHARED
-#define is_shared folio_maybe_mapped_shared
-#else
-#define is_shared folio_likely_mapped_shared
-#endif
 
 static void refuse(struct memsluice_collect *collect, enum memsluice_refusal why,
 		   unsigned long pages)
@@ -45,25 +40,35 @@ static struct memsluice_named found(struct folio *folio)
 	return (struct memsluice_named){ .pfn = folio_test_large(folio) ? 0 : folio_pfn(folio) };
 }
 
+static struct list_head *list_to(struct memsluice_collect *collect, int target)
+{
+	return collect->folios_to ? &collect->folios_to[target] : &collect->folios;
+}
+
 static struct memsluice_named look_at(struct memsluice_collect *collect, struct folio *folio)
 {
 	unsigned long pages = folio_nr_pages(folio);
+	int target = collect->target_node;
 	enum memsluice_refusal why;
 
 	if (collect->wanted && !collect->wanted(folio, collect->private))
 		return refused_as(MEMSLUICE_REFUSED_ABSENT);
 	if (collect->source_node != NUMA_NO_NODE && folio_nid(folio) != collect->source_node)
 		return refused_as(MEMSLUICE_REFUSED_ABSENT);
+	if (collect->target_of)
+		target = collect->target_of(folio, collect->private);
 	collect->counts->seen += pages;
-	if (folio_nid(folio) == collect->target_node) {
+	if (folio_nid(folio) == target) {
 		collect->counts->already_there += pages;
 		return found(folio);
 	}
-	if (folio_is_zone_device(folio)) {
+	if (target < 0) {
+		why = -1 - target;
+	} else if (folio_is_zone_device(folio)) {
 		why = MEMSLUICE_REFUSED_UNMOVABLE;
-	} else if (!collect->shared && is_shared(folio)) {
+	} else if (!collect->shared && memsluice_is_shared(folio)) {
 		why = MEMSLUICE_REFUSED_SHARED;
-	} else if (!memsluice_isolate(folio, &collect->folios)) {
+	} else if (!memsluice_isolate(folio, list_to(collect, target))) {
 		why = MEMSLUICE_REFUSED_BUSY;
 	} else {
 		collect->pages += pages;

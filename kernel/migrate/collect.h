@@ -16,12 +16,17 @@ struct memsluice_named {
 		pfn; /* of a base page that was isolated, or is there already; 0: look again */
 };
 
+/* What a move by frames does with a folio: the node that it goes to, or -1 - reason if it stays. */
+typedef int memsluice_target_of_t(struct folio *folio, void *private);
+
 /*
  * Isolates the folios that a move is about. @wanted may be NULL: every folio; else it is asked
  * under the page table lock, with @private, whether a folio shall move.
  */
 struct memsluice_collect {
 	int target_node;
+	/* NULL: all go to @target_node; else asked with a reference, and nothing locked */
+	memsluice_target_of_t *target_of;
 	int source_node; /* NUMA_NO_NODE: any */
 	bool shared; /* take folios that other processes map, too */
 	bool (*wanted)(struct folio *folio, void *private);
@@ -29,6 +34,7 @@ struct memsluice_collect {
 	unsigned long room_pages; /* stop when that many have been collected */
 
 	struct list_head folios; /* for memsluice_move() */
+	struct list_head *folios_to; /* with @target_of: instead of it, by node */
 	unsigned long pages; /* on the list */
 	struct memsluice_counts *counts; /* seen, already there, refused at once */
 	unsigned long next; /* out: where to go on after moving what was collected */
@@ -76,7 +82,7 @@ long memsluice_collect_addresses(struct memsluice_collect *collect, struct mm_st
 
 /**
  * memsluice_collect_frames() - isolate page frames charged to a cgroup or below it
- * @collect: what to take; @shared is not asked
+ * @collect: what to take; it does not ask whether they are shared
  * @cgroup: the caller's reference
  * @pfn: first page frame
  * @end: exclusive

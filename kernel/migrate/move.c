@@ -85,6 +85,11 @@ unsigned long memsluice_isolation_room(int nid)
 	return room;
 }
 
+static bool insists(enum memsluice_why why)
+{
+	return why == MEMSLUICE_WHY_REQUEST || why == MEMSLUICE_WHY_PLACEMENT;
+}
+
 static struct folio *new_folio(struct folio *source, unsigned long private)
 {
 	struct target *target = (struct target *)private;
@@ -159,7 +164,6 @@ static void move_in_batches(struct list_head *folios, const struct memsluice_bat
 			    struct memsluice_counts *counts, struct xarray *refusals,
 			    struct list_head *aside)
 {
-	bool request = order->why == MEMSLUICE_WHY_REQUEST;
 	struct memsluice_batch_result result;
 	struct folio *folio, *next;
 	int why;
@@ -170,7 +174,7 @@ static void move_in_batches(struct list_head *folios, const struct memsluice_bat
 	list_splice_init(&result.others, folios);
 	for (why = 0; why < MEMSLUICE_REFUSALS; why++) {
 		list_for_each_entry_safe(folio, next, &result.refused[why], lru) {
-			if (request && may_be_forced(folio, why)) {
+			if (insists(order->why) && may_be_forced(folio, why)) {
 				list_move_tail(&folio->lru, folios);
 				continue;
 			}
@@ -183,7 +187,6 @@ static void move_in_batches(struct list_head *folios, const struct memsluice_bat
 static void move_in_tree(struct list_head *folios, const struct memsluice_batch_order *order,
 			 struct memsluice_counts *counts, struct xarray *refusals)
 {
-	bool request = order->why == MEMSLUICE_WHY_REQUEST;
 	struct target target = { .nid = order->target_node, .reclaim = order->reclaim };
 	unsigned int moved = 0;
 	struct folio *folio;
@@ -193,8 +196,8 @@ static void move_in_tree(struct list_head *folios, const struct memsluice_batch_
 	 * reason to reclaim to uncount.
 	 */
 	memsluice_call(migrate_pages)(folios, new_folio, put_new_folio, (unsigned long)&target,
-				      request ? MIGRATE_SYNC : MIGRATE_ASYNC,
-				      request ? MR_SYSCALL : MR_NUMA_MISPLACED, &moved);
+				      insists(order->why) ? MIGRATE_SYNC : MIGRATE_ASYNC,
+				      insists(order->why) ? MR_SYSCALL : MR_NUMA_MISPLACED, &moved);
 	counts->moved += moved;
 	memsluice_statistics_kernel_moved(order->why, moved);
 	list_for_each_entry(folio, folios, lru)
@@ -204,12 +207,11 @@ static void move_in_tree(struct list_head *folios, const struct memsluice_batch_
 void memsluice_move(struct list_head *folios, const struct memsluice_move_order *order,
 		    struct memsluice_counts *counts, struct xarray *refusals)
 {
-	bool request = order->why == MEMSLUICE_WHY_REQUEST;
 	struct memsluice_batch_order batch_order = {
 		.target_node = order->target_node,
 		.why = order->why,
 		/* Nobody is reclaimed so that a page sits better; who asks by name may insist. */
-		.reclaim = request ? __GFP_RECLAIM : 0,
+		.reclaim = order->why == MEMSLUICE_WHY_REQUEST ? __GFP_RECLAIM : 0,
 	};
 	struct memsluice_counts now = {};
 	LIST_HEAD(aside);

@@ -14,6 +14,7 @@ enum memsluice_why {
 	MEMSLUICE_WHY_REQUEST,
 	MEMSLUICE_WHY_PROMOTION,
 	MEMSLUICE_WHY_DEMOTION,
+	MEMSLUICE_WHY_PLACEMENT,
 };
 
 /* All in base pages. */
@@ -29,7 +30,8 @@ u64 memsluice_counts_refused(const struct memsluice_counts *counts);
 
 struct memsluice_move_order {
 	int target_node;
-	enum memsluice_why why; /* a request waits for locks and writeback, tiering does not */
+	/* Requests and placement wait for locks and writeback, and requests reclaim; tiering neither. */
+	enum memsluice_why why;
 	bool in_tree; /* by the kernel's own migration only */
 };
 

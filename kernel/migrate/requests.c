@@ -2,6 +2,8 @@
 #include "kernel/migrate/requests.h"
 
 #include <linux/cgroup.h>
+#include <linux/math64.h>
+#include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/sched/mm.h>
@@ -10,7 +12,6 @@
 #include <linux/xarray.h>
 
 #include "kernel/abi/trace.h"
-#include "kernel/migrate/collect.h"
 
 /* Addresses whose pages are isolated in one round. */
 #define ADDRESSES_AT_ONCE 512UL
@@ -49,6 +50,18 @@ static void release_spec(struct memsluice_request_spec *spec)
 	kvfree(spec->results);
 }
 
+static u64 pages_charged(struct cgroup *cgroup)
+{
+	struct cgroup_subsys_state *css;
+	u64 pages;
+
+	rcu_read_lock();
+	css = rcu_dereference(cgroup->subsys[memory_cgrp_id]);
+	pages = css ? page_counter_read(&mem_cgroup_from_css(css)->memory) : 0;
+	rcu_read_unlock();
+	return pages;
+}
+
 static u64 estimate_pages(const struct memsluice_request_spec *spec)
 {
 	switch (spec->kind) {
@@ -59,6 +72,8 @@ static u64 estimate_pages(const struct memsluice_request_spec *spec)
 		return spec->count;
 	case MEMSLUICE_MIGRATE_TENANT_NODE:
 		return node_present_pages(spec->source_node);
+	case MEMSLUICE_MIGRATE_TENANT_PLACED:
+		return pages_charged(spec->cgroup);
 	}
 	return 0;
 }
@@ -94,11 +109,6 @@ void memsluice_request_put(struct memsluice_request *request)
 	kfree(request);
 }
 
-static bool should_stop(const struct memsluice_request *request)
-{
-	return READ_ONCE(request->cancel) || signal_pending(current);
-}
-
 static void account(struct memsluice_request *request, struct memsluice_counts *counts)
 {
 	spin_lock(&request->lock);
@@ -107,20 +117,62 @@ static void account(struct memsluice_request *request, struct memsluice_counts *
 	memset(counts, 0, sizeof(*counts));
 }
 
+/* Sleeps until no more has been moved since the request began than its rate allows. */
+static void keep_rate(struct memsluice_request *request)
+{
+	u64 pages_per_s = (u64)request->spec.mib_per_s << (20 - PAGE_SHIFT);
+	u64 due_ns, past_ns = ktime_get_ns() - request->begun_ns;
+
+	if (!pages_per_s)
+		return;
+	due_ns = mul_u64_u64_div_u64(request->counts.moved, NSEC_PER_SEC, pages_per_s);
+	if (due_ns > past_ns)
+		wait_event_interruptible_timeout(request->ended, READ_ONCE(request->cancel),
+						 nsecs_to_jiffies(due_ns - past_ns) + 1);
+}
+
+/* Between two batches, with nothing held. */
+static bool goes_on(struct memsluice_request *request)
+{
+	keep_rate(request);
+	cond_resched();
+	return !READ_ONCE(request->cancel) && !signal_pending(current);
+}
+
+bool memsluice_request_goes_on(struct memsluice_request *request, struct memsluice_counts *counts)
+{
+	account(request, counts);
+	return goes_on(request);
+}
+
+static void move_listed(struct memsluice_request *request, struct list_head *folios, int target,
+			struct memsluice_counts *counts, struct xarray *refusals)
+{
+	const struct memsluice_request_spec *spec = &request->spec;
+	struct memsluice_move_order order = {
+		.target_node = target,
+		.why = spec->target_of ? MEMSLUICE_WHY_PLACEMENT : MEMSLUICE_WHY_REQUEST,
+		.in_tree = spec->in_tree,
+	};
+
+	if (!list_empty(folios))
+		memsluice_move(folios, &order, counts, refusals);
+}
+
 static void move_collected(struct memsluice_request *request, struct memsluice_collect *collect,
 			   struct xarray *refusals)
 {
-	struct memsluice_move_order order = {
-		.target_node = request->spec.target_node,
-		.why = MEMSLUICE_WHY_REQUEST,
-		.in_tree = request->spec.in_tree,
-	};
+	int nid;
 
-	if (!list_empty(&collect->folios))
-		memsluice_move(&collect->folios, &order, collect->counts, refusals);
+	if (collect->folios_to) {
+		for_each_node_state(nid, N_MEMORY)
+			move_listed(request, &collect->folios_to[nid], nid, collect->counts, NULL);
+	} else {
+		move_listed(request, &collect->folios, request->spec.target_node, collect->counts,
+			    refusals);
+	}
 	collect->pages = 0;
 	account(request, collect->counts);
-	cond_resched();
 }
 
 static int run_range(struct memsluice_request *request, struct memsluice_collect *collect)
@@ -130,7 +182,7 @@ static int run_range(struct memsluice_request *request, struct memsluice_collect
 
 	collect->next = spec->start;
 	while (collect->next < spec->end) {
-		if (should_stop(request))
+		if (!goes_on(request))
 			return -EINTR;
 		/* Held for one batch only: a process that exits meanwhile gives its memory back. */
 		if (!mmget_not_zero(spec->mm))
@@ -144,20 +196,45 @@ static int run_range(struct memsluice_request *request, struct memsluice_collect
 	return 0;
 }
 
-static int run_frames(struct memsluice_request *request, struct memsluice_collect *collect)
+static int run_frames(struct memsluice_request *request, struct memsluice_collect *collect, int nid)
 {
 	const struct memsluice_request_spec *spec = &request->spec;
-	unsigned long end = node_end_pfn(spec->source_node);
+	unsigned long end = node_end_pfn(nid);
 
-	collect->next = node_start_pfn(spec->source_node);
+	collect->source_node = nid;
+	collect->next = node_start_pfn(nid);
 	while (collect->next < end) {
-		if (should_stop(request))
+		if (!goes_on(request))
 			return -EINTR;
 		memsluice_collect_frames(collect, spec->cgroup, collect->next,
 					 min(end, collect->next + PAGES_PER_SECTION));
 		move_collected(request, collect, NULL);
 	}
 	return 0;
+}
+
+static int run_placed(struct memsluice_request *request, struct memsluice_collect *collect)
+{
+	const struct memsluice_request_spec *spec = &request->spec;
+	int nid, err = 0;
+
+	collect->folios_to = kmalloc_array(nr_node_ids, sizeof(*collect->folios_to), GFP_KERNEL);
+	if (!collect->folios_to)
+		return -ENOMEM;
+	for (nid = 0; nid < nr_node_ids; nid++)
+		INIT_LIST_HEAD(&collect->folios_to[nid]);
+	collect->wanted = spec->is_of;
+	collect->target_of = spec->target_of;
+	collect->private = (void *)&spec->cgroup_id;
+	for_each_node_state(nid, N_MEMORY) {
+		if (spec->source_node != NUMA_NO_NODE && spec->source_node != nid)
+			continue;
+		err = run_frames(request, collect, nid);
+		if (err)
+			break;
+	}
+	kfree(collect->folios_to);
+	return err;
 }
 
 /* What became of one page: its node now, or why it did not move. */
@@ -212,33 +289,46 @@ static int run_addresses(struct memsluice_request *request, struct memsluice_col
 	if (!named)
 		return -ENOMEM;
 	while (done >= 0 && at < request->spec.count) {
-		done = should_stop(request) ? -EINTR : move_addresses(request, collect, named, at);
+		done = goes_on(request) ? move_addresses(request, collect, named, at) : -EINTR;
 		at += max(done, 0L);
 	}
 	kfree(named);
 	return min(done, 0L);
 }
 
+/* Moved at once: what the rate allows in a tenth of a second, and a huge page at least. */
+static unsigned long room_of_rate(const struct memsluice_request_spec *spec)
+{
+	unsigned long pages = ((unsigned long)spec->mib_per_s << (20 - PAGE_SHIFT)) / 10;
+
+	return spec->mib_per_s ? max(pages, (unsigned long)HPAGE_PMD_NR) : ULONG_MAX;
+}
+
 static int run_kind(struct memsluice_request *request)
 {
+	const struct memsluice_request_spec *spec = &request->spec;
 	struct memsluice_counts counts = {};
 	struct memsluice_collect collect = {
-		.target_node = request->spec.target_node,
-		.source_node = request->spec.source_node,
-		.shared = request->spec.all_mappings,
-		.room_pages = memsluice_isolation_room(request->spec.source_node),
+		.target_node = spec->target_node,
+		.source_node = spec->source_node,
+		.shared = spec->all_mappings,
+		.room_pages = min(memsluice_isolation_room(spec->source_node), room_of_rate(spec)),
 		.folios = LIST_HEAD_INIT(collect.folios),
 		.counts = &counts,
 	};
 
+	if (spec->do_instead)
+		return spec->do_instead(spec->cgroup_id, request);
 	memsluice_isolate_prepare();
-	switch (request->spec.kind) {
+	switch (spec->kind) {
 	case MEMSLUICE_MIGRATE_RANGE:
 		return run_range(request, &collect);
 	case MEMSLUICE_MIGRATE_ADDRESSES:
 		return run_addresses(request, &collect);
 	case MEMSLUICE_MIGRATE_TENANT_NODE:
-		return run_frames(request, &collect);
+		return run_frames(request, &collect, spec->source_node);
+	case MEMSLUICE_MIGRATE_TENANT_PLACED:
+		return run_placed(request, &collect);
 	}
 	return -EINVAL;
 }
@@ -268,6 +358,7 @@ void memsluice_request_run(struct memsluice_request *request)
 {
 	int err;
 
+	request->begun_ns = ktime_get_ns();
 	trace_memsluice_request_begin(request->id, request->spec.kind, request->spec.target_node);
 	err = run_kind(request);
 	trace_memsluice_request_end(request->id, err);
@@ -296,6 +387,7 @@ void memsluice_request_start(struct memsluice_request *request)
 void memsluice_request_cancel(struct memsluice_request *request)
 {
 	WRITE_ONCE(request->cancel, true);
+	wake_up_all(&request->ended);
 }
 
 bool memsluice_request_has_ended(struct memsluice_request *request)

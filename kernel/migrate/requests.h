@@ -8,25 +8,34 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-#include "kernel/migrate/move.h"
+#include "kernel/migrate/collect.h"
 
 struct cgroup;
+
+struct memsluice_request;
 
 /* What a request shall move. Rights have been checked; the request takes over the references. */
 struct memsluice_request_spec {
 	enum memsluice_migrate_kind kind;
 	bool all_mappings;
 	bool in_tree; /* by the kernel's own migration only */
-	int source_node; /* TENANT_NODE */
-	int target_node;
+	u32 mib_per_s; /* 0: no limit */
+	int source_node; /* TENANT_NODE; TENANT_PLACED: or NUMA_NO_NODE, all */
+	int target_node; /* not TENANT_PLACED */
 	struct mm_struct *mm; /* RANGE, ADDRESSES: mmgrab()ed */
 	pid_t pid; /* of that mm, for people */
 	unsigned long start, end; /* RANGE */
 	u64 *addresses; /* ADDRESSES: kvmalloc()ed */
 	s32 *results; /* NULL, or as many, kvmalloc()ed */
 	unsigned long count;
-	struct cgroup *cgroup; /* TENANT_NODE */
-	u64 cgroup_id; /* of that cgroup, for people */
+	struct cgroup *cgroup; /* TENANT_NODE, TENANT_PLACED */
+	u64 cgroup_id; /* of that cgroup */
+
+	/* TENANT_PLACED. Which folios are the tenant's, and where each goes; by @cgroup_id. */
+	bool (*is_of)(struct folio *folio, void *cgroup_id);
+	memsluice_target_of_t *target_of;
+	/* Instead of moving: what else is done. Calls memsluice_request_goes_on() now and then. */
+	int (*do_instead)(u64 cgroup_id, struct memsluice_request *request);
 };
 
 struct memsluice_request {
@@ -37,6 +46,7 @@ struct memsluice_request {
 	struct work_struct work;
 	wait_queue_head_t ended;
 	bool cancel;
+	u64 begun_ns;
 
 	spinlock_t lock; /* what follows */
 	enum memsluice_request_state state;
@@ -63,6 +73,12 @@ void memsluice_request_cancel(struct memsluice_request *request);
 /* Waits until a started request has ended. */
 void memsluice_request_wait(struct memsluice_request *request);
 bool memsluice_request_has_ended(struct memsluice_request *request);
+
+/*
+ * For who does a request's work: adds what has been done, and clears it. Return: false when the
+ * request is to end now.
+ */
+bool memsluice_request_goes_on(struct memsluice_request *request, struct memsluice_counts *counts);
 
 void memsluice_request_status(struct memsluice_request *request,
 			      struct memsluice_request_status *status);

@@ -35,7 +35,7 @@ struct memsluice_batch_sample {
 	u64 mapped_ns; /* and the last */
 };
 
-#define MEMSLUICE_WHYS (MEMSLUICE_WHY_DEMOTION + 1)
+#define MEMSLUICE_WHYS (MEMSLUICE_WHY_PLACEMENT + 1)
 #define MEMSLUICE_LATENCY_BINS 24
 
 /* How often something took [2^(n-1), 2^n) us; bin 0: less than 1 us; the last: all that is longer. */

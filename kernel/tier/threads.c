@@ -285,7 +285,9 @@ static struct memsluice_tier_plan plan(struct memsluice_tenant *tenant,
 	u64 now_ns = ktime_get_ns(), usage;
 
 	spin_lock(&tenant->lock);
-	*enabled = tenant->policy.flags & MEMSLUICE_POLICY_TIERING;
+	/* Both cannot say where a page lies. */
+	*enabled = (tenant->policy.flags & MEMSLUICE_POLICY_TIERING) &&
+		   !rcu_access_pointer(tenant->placed);
 	state.fast = tenant->result.fast;
 	state.slow = tenant->result.slow;
 	state.fast_limit_pages = limit_pages(&tenant->policy);
