@@ -54,7 +54,9 @@ Daemon::Daemon(DaemonOptions options, Config config, const Paths& paths, Module&
              .config_loaded_unix_s = clock.unix_s()},
       tenants_(module, paths, log, std::move(config)),
       migrations_(module, paths, loop, log),
-      methods_(module, tenants_, migrations_, engines, census, loop, clock, paths, facts_,
+      upkeep_(tenants_, migrations_, clock, log),
+      cpuset_keeper_(paths, log),
+      methods_(module, tenants_, migrations_, upkeep_, engines, census, loop, clock, paths, facts_,
                [this] { return reload(); }),
       server_(loop, methods_, log, [this](const Peer& peer) { return may_change(peer); }) {}
 
@@ -72,10 +74,18 @@ void Daemon::take_settings(const Config& config) {
   group_ = group_id(config.group);
   if (!group_) log_.warning("there is no group {}: only root may change anything", config.group);
   look_timer_ = loop_.every(config.rescan, [this] { look(); });
+  upkeep_timer_ = {};
+  if (config.upkeep > Milliseconds(0))
+    upkeep_timer_ = loop_.every(config.upkeep, [this] {
+      upkeep_.look(tenants_.config().upkeep, tenants_.config().upkeep_mib_per_s);
+    });
 }
 
 void Daemon::look() {
   tenants_.reconcile();
+  const auto& exclusive = tenants_.config().exclusive;
+  if (cpuset_keeper_.is_needed(exclusive))
+    if (auto tenants = tenants_.list(); tenants.ok()) cpuset_keeper_.keep(*tenants, exclusive);
   tell_status();
 }
 

@@ -13,9 +13,11 @@
 #include "daemon/base/log.h"
 #include "daemon/control/census.h"
 #include "daemon/control/config.h"
+#include "daemon/control/cpuset_keeper.h"
 #include "daemon/control/engines.h"
 #include "daemon/control/migrations.h"
 #include "daemon/control/tenants.h"
+#include "daemon/control/upkeep.h"
 #include "daemon/host/kernel_module.h"
 #include "daemon/host/paths.h"
 #include "daemon/host/service_manager.h"
@@ -54,12 +56,15 @@ class Daemon {
   DaemonFacts facts_;
   Tenants tenants_;
   Migrations migrations_;
+  Upkeep upkeep_;
+  CpusetKeeper cpuset_keeper_;
   Methods methods_;
   Server server_;
   std::string socket_;
   std::optional<gid_t> group_;
   std::string told_status_;
   EventLoop::Timer look_timer_;
+  EventLoop::Timer upkeep_timer_;
   EventLoop::Timer watchdog_timer_;
 };
 

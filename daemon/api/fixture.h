@@ -6,18 +6,14 @@
 #include <string_view>
 
 #include "daemon/api/methods.h"
+#include "daemon/base/hand_clock.h"
 #include "daemon/base/temporary_directory.h"
 #include "daemon/host/fake_dsa_devices.h"
 #include "daemon/host/fake_module.h"
 
 namespace memsluice {
 
-class HandClock : public Clock {
- public:
-  Milliseconds monotonic() const override { return now; }
-  int64_t unix_s() const override { return 1000; }
-  Milliseconds now{0};
-};
+;
 
 // The methods over a made-up host, for tests: /redis.slice, nodes 0 (tier 0) and 1, a fake
 // module whose engine dsa copies by the fake device dsa0.
@@ -43,8 +39,9 @@ class ApiFixture {
     module_.add_engine("cpu", 0, {});
     devices_.add("dsa0", 3, 2);
     devices_.configure(sample_dsa_configuration());
-    methods_.emplace(module_, *tenants_, *migrations_, *engines_, *census_, *loop_, clock_, paths_,
-                     facts_, [this] { return reload_result_; });
+    upkeep_.emplace(*tenants_, *migrations_, clock_, log_);
+    methods_.emplace(module_, *tenants_, *migrations_, *upkeep_, *engines_, *census_, *loop_,
+                     clock_, paths_, facts_, [this] { return reload_result_; });
     tenants_->reconcile();
   }
 
@@ -69,6 +66,7 @@ class ApiFixture {
   Result<bool> reload_result_ = true;
   std::optional<Tenants> tenants_;
   std::optional<Migrations> migrations_;
+  std::optional<Upkeep> upkeep_;
   FakeDsaDevices devices_;
   std::unique_ptr<Engines> engines_ = *Engines::create(module_, devices_, *loop_, log_);
   std::unique_ptr<Census> census_ = *Census::create(module_, host_.path("/cgroup"), *loop_);

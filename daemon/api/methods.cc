@@ -42,9 +42,15 @@ std::optional<uint32_t> read_rate(ObjectReader& reader, const char* key) {
 Result<void> read_placement(const std::optional<std::string>& channels,
                             std::optional<uint64_t> granule_bytes, PolicySettings& settings) {
   if (channels) {
-    auto parsed = parse_channels(*channels);
-    if (!parsed.ok()) return std::move(parsed).error();
-    settings.channels = *std::move(parsed);
+    if (is_channel_change(*channels)) {
+      auto change = parse_channel_change(*channels);
+      if (!change.ok()) return std::move(change).error();
+      settings.channel_change = *std::move(change);
+    } else {
+      auto parsed = parse_channels(*channels);
+      if (!parsed.ok()) return std::move(parsed).error();
+      settings.channels = *std::move(parsed);
+    }
   }
   if (granule_bytes) {
     auto order = granule_order(*granule_bytes);
@@ -103,6 +109,7 @@ const Methods::Method* Methods::find(const std::string& name) {
       Method{"tenant.set", false, &Methods::tenant_set},
       Method{"tenant.clear", false, &Methods::tenant_clear},
       Method{"migrate", false, &Methods::migrate},
+      Method{"redistribute", false, &Methods::redistribute},
       Method{"request.list", true, &Methods::request_list},
       Method{"request.get", true, &Methods::request_get},
       Method{"request.cancel", false, &Methods::request_cancel},
@@ -120,12 +127,13 @@ const Methods::Method* Methods::find(const std::string& name) {
   return nullptr;
 }
 
-Methods::Methods(Module& module, Tenants& tenants, Migrations& migrations, Engines& engines,
-                 Census& census, EventLoop& loop, const Clock& clock, const Paths& paths,
-                 const DaemonFacts& facts, Reload reload)
+Methods::Methods(Module& module, Tenants& tenants, Migrations& migrations, Upkeep& upkeep,
+                 Engines& engines, Census& census, EventLoop& loop, const Clock& clock,
+                 const Paths& paths, const DaemonFacts& facts, Reload reload)
     : module_(module),
       tenants_(tenants),
       migrations_(migrations),
+      upkeep_(upkeep),
       engines_(engines),
       census_(census),
       loop_(loop),
@@ -227,18 +235,40 @@ Result<Json> Methods::migrate(const Json& params) {
                  .hint = "name a pid, or a cgroup and a source_node"};
   const int target_node = require_node(reader, "target_node");
   if (reader.has("cgroup")) {
-    std::string cgroup = require_text(reader, "cgroup");
-    const int source_node = require_node(reader, "source_node");
+    const TenantMigration migration{.cgroup = require_text(reader, "cgroup"),
+                                    .source_node = require_node(reader, "source_node"),
+                                    .target_node = target_node,
+                                    .mib_per_s = read_rate(reader, "mib_per_s").value_or(0)};
     if (auto checked = reader.finish(); !checked.ok()) return checked.error();
-    return wrapped("request", migrations_.start(cgroup, source_node, target_node));
+    return wrapped("request", migrations_.start(migration));
   }
   ProcessMigration migration{.pid = static_cast<int>(require_number(reader, "pid", 1, kPidMax)),
                              .address = reader.number("address", 0, kAny),
                              .length_bytes = reader.number("length_bytes", 0, kAny),
                              .target_node = target_node,
-                             .all_mappings = reader.boolean("all_mappings").value_or(false)};
+                             .all_mappings = reader.boolean("all_mappings").value_or(false),
+                             .mib_per_s = read_rate(reader, "mib_per_s").value_or(0)};
   if (auto checked = reader.finish(); !checked.ok()) return checked.error();
   return wrapped("request", migrations_.start(migration));
+}
+
+Result<Json> Methods::redistribute(const Json& params) {
+  ObjectReader reader(params);
+  Redistribution redistribution{.cgroup = require_text(reader, "cgroup"),
+                                .on_touch = reader.boolean("on_touch").value_or(false),
+                                .mib_per_s = read_rate(reader, "mib_per_s").value_or(0)};
+  if (auto node = reader.number("source_node", 0, kNodeMax))
+    redistribution.source_node = static_cast<int>(*node);
+  if (auto checked = reader.finish(); !checked.ok()) return checked.error();
+  if (redistribution.on_touch && redistribution.mib_per_s != 0)
+    return Error{.code = ErrorCode::kBadRequest,
+                 .object = "mib_per_s",
+                 .message = "goes not with on_touch: pages move when they are touched"};
+  auto started = migrations_.start(redistribution);
+  if (started.ok() && redistribution.on_touch)
+    if (auto tenant = tenants_.get(redistribution.cgroup); tenant.ok())
+      upkeep_.leave_alone(tenant->cgroup.id);
+  return wrapped("request", started);
 }
 
 Result<Json> Methods::request_list(const Json& params) {

@@ -13,6 +13,7 @@
 #include "daemon/control/engines.h"
 #include "daemon/control/migrations.h"
 #include "daemon/control/tenants.h"
+#include "daemon/control/upkeep.h"
 #include "daemon/host/kernel_module.h"
 #include "daemon/host/paths.h"
 
@@ -34,8 +35,8 @@ class Methods {
   using Pending = std::shared_ptr<void>;
   using Reload = std::function<Result<bool>()>;
 
-  Methods(Module& module, Tenants& tenants, Migrations& migrations, Engines& engines,
-          Census& census, EventLoop& loop, const Clock& clock, const Paths& paths,
+  Methods(Module& module, Tenants& tenants, Migrations& migrations, Upkeep& upkeep,
+          Engines& engines, Census& census, EventLoop& loop, const Clock& clock, const Paths& paths,
           const DaemonFacts& facts, Reload reload);
 
   // Replies exactly once: before it returns (null then), or while what it returns is held.
@@ -52,6 +53,7 @@ class Methods {
   Result<Json> tenant_set(const Json& params);
   Result<Json> tenant_clear(const Json& params);
   Result<Json> migrate(const Json& params);
+  Result<Json> redistribute(const Json& params);
   Result<Json> request_list(const Json& params);
   Result<Json> request_get(const Json& params);
   Result<Json> request_cancel(const Json& params);
@@ -67,6 +69,7 @@ class Methods {
   Module& module_;
   Tenants& tenants_;
   Migrations& migrations_;
+  Upkeep& upkeep_;
   Engines& engines_;
   Census& census_;
   EventLoop& loop_;

@@ -149,12 +149,43 @@ TEST_F(MethodsTest, WhoMayNotChangeMayLook) {
   }
 }
 
+TEST_F(MethodsTest, RedistributeBringsATenantToItsChannels) {
+  EXPECT_EQ(complaint("redistribute", {{"cgroup", "/redis.slice"}}),
+            "/redis.slice: is no tenant (memsluice tenant list shows them, memsluice tenant set "
+            "makes one)");
+  ASSERT_TRUE(call("tenant.set", {{"cgroup", "/redis.slice"}, {"channels", "1:3"}}).ok());
+  Json tenant =
+      call("tenant.set", {{"cgroup", "/redis.slice"}, {"channels", "-1,+0:4"}})->at("tenant");
+  EXPECT_EQ(tenant.at("policy").at("channels"), "0:4");
+  EXPECT_EQ(complaint("tenant.set", {{"cgroup", "/redis.slice"}, {"channels", "-1"}}),
+            "channels: node 1 is none of its channels (they are 0:4)");
+  EXPECT_THAT(complaint("tenant.set", {{"cgroup", "/redis.slice"}, {"channels", "+1,2"}}),
+              testing::HasSubstr("is no change of channels"));
+
+  Json request =
+      call("redistribute", {{"cgroup", "/redis.slice"}, {"mib_per_s", 3}})->at("request");
+  EXPECT_EQ(request.at("kind"), "tenant_placed");
+  EXPECT_EQ(request.at("target_node"), nullptr);
+  EXPECT_EQ(request.at("on_touch"), false);
+  EXPECT_EQ(module_.requests().at(1)->migration.mib_per_s, 3u);
+  request =
+      call("redistribute", {{"cgroup", "/redis.slice"}, {"on_touch", true}, {"source_node", 1}})
+          ->at("request");
+  EXPECT_EQ(request.at("on_touch"), true);
+  EXPECT_EQ(module_.requests().at(2)->migration.source_node, 1);
+  EXPECT_EQ(
+      complaint("redistribute", {{"cgroup", "/redis.slice"}, {"on_touch", true}, {"mib_per_s", 3}}),
+      "mib_per_s: goes not with on_touch: pages move when they are touched");
+  EXPECT_EQ(complaint("redistribute", {{"cgroup", "/redis.slice"}, {"mib_per_s", 9999999}}),
+            "mib_per_s: must be a whole number from 0 to 1048576");
+}
+
 TEST_F(MethodsTest, MigrateTellsItsRequest) {
   Json request = call("migrate", {{"pid", ::getpid()}, {"target_node", 1}})->at("request");
-  EXPECT_EQ(
-      keys(request),
-      (std::set<std::string>{"id", "kind", "object", "target_node", "state", "error", "total_pages",
-                             "seen_pages", "moved_pages", "already_there_pages", "refused_pages"}));
+  EXPECT_EQ(keys(request),
+            (std::set<std::string>{"id", "kind", "object", "target_node", "on_touch", "upkeep",
+                                   "state", "error", "total_pages", "seen_pages", "moved_pages",
+                                   "already_there_pages", "refused_pages"}));
   EXPECT_EQ(request.at("kind"), "range");
   EXPECT_EQ(request.at("state"), "running");
   EXPECT_EQ(request.at("error"), nullptr);

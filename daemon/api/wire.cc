@@ -58,6 +58,11 @@ std::string queue_state_name(uint32_t state) {
   }
 }
 
+const char* kind_name(memsluice_migrate_kind kind) {
+  if (kind == MEMSLUICE_MIGRATE_TENANT_PLACED) return "tenant_placed";
+  return kind == MEMSLUICE_MIGRATE_TENANT_NODE ? "tenant_node" : "range";
+}
+
 Json queue_to_json(const memsluice_engine_queue& queue) {
   return {{"name", engine_name(queue.name)},
           {"node", queue.node < 0 ? Json(nullptr) : Json(queue.node)},
@@ -128,9 +133,11 @@ Json to_json(const TenantView& tenant) {
 Json to_json(const RequestView& request) {
   const memsluice_request_status& status = request.status;
   return {{"id", request.id},
-          {"kind", request.of_process ? "range" : "tenant_node"},
+          {"kind", kind_name(request.kind)},
           {"object", request.object},
-          {"target_node", request.target_node},
+          {"target_node", request.target_node ? Json(*request.target_node) : Json(nullptr)},
+          {"on_touch", request.on_touch},
+          {"upkeep", request.upkeep},
           {"state", state_name(status.state)},
           {"error", request.error ? error_to_json(*request.error) : Json(nullptr)},
           {"total_pages", uint64_t{status.total_pages}},

@@ -6,15 +6,10 @@
 
 #include <csignal>
 
+#include "daemon/base/hand_clock.h"
+
 namespace memsluice {
 namespace {
-
-class HandClock : public Clock {
- public:
-  Milliseconds monotonic() const override { return now; }
-  int64_t unix_s() const override { return 0; }
-  Milliseconds now{0};
-};
 
 class EventLoopTest : public testing::Test {
  protected:

@@ -23,6 +23,7 @@ namespace {
 // A cgroup that comes is found within a second, whatever is configured.
 constexpr uint64_t kRescanMsMin = 50;
 constexpr uint64_t kRescanMsMax = 1000;
+constexpr uint64_t kUpkeepSMax = 24 * 60 * 60;
 
 Error bad_value(std::string message, std::string hint = {}) {
   return {.code = ErrorCode::kBadRequest, .message = std::move(message), .hint = std::move(hint)};
@@ -62,6 +63,17 @@ Result<std::string> parse_pattern(const std::string& text) {
   auto checked = check_cgroup_path(text);
   if (checked.ok()) return text;
   return bad_value(fmt::format("\"{}\": {}", text, checked.error().message), checked.error().hint);
+}
+
+Result<std::set<int>> parse_exclusive(const std::string& text) {
+  std::set<int> nodes;
+  if (text == "none") return nodes;
+  const auto channels = parse_channels(text);
+  const bool weighted = text.find(':') != std::string::npos;
+  if (!channels.ok() || weighted)
+    return bad_value(fmt::format("\"{}\" names no nodes", text), "write it as 1,2,3 or none");
+  for (const Channel& channel : *channels) nodes.insert(static_cast<int>(channel.node));
+  return nodes;
 }
 
 template <typename T>
@@ -142,6 +154,14 @@ void read_root(TomlTable& root, Config& config) {
     take(api->converted<std::string>("socket", parse_socket), config.socket);
     take(api->text("group"), config.group);
     api->finish();
+  }
+  if (auto channels = root.table("channels")) {
+    if (auto upkeep_s = channels->integer("upkeep_s", 0, kUpkeepSMax))
+      config.upkeep = Milliseconds(*upkeep_s * 1000);
+    if (auto rate = channels->integer("upkeep_mib_per_s", 1, MEMSLUICE_MIB_PER_S_MAX))
+      config.upkeep_mib_per_s = static_cast<uint32_t>(*rate);
+    take(channels->converted<std::set<int>>("exclusive", parse_exclusive), config.exclusive);
+    channels->finish();
   }
   if (auto dsa = root.table("dsa")) {
     take(dsa->converted<std::string>("configuration", parse_file), config.dsa_configuration);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,7 @@ struct PolicySettings {
   std::optional<uint32_t> promote_mib_per_s = {};
   std::optional<uint32_t> demote_mib_per_s = {};
   std::optional<std::vector<Channel>> channels = {};
+  std::optional<ChannelChange> channel_change = {};  // instead of it; in no configuration
   std::optional<uint32_t> granule_order = {};
 
   // What is not said here is taken from `below`.
@@ -66,6 +68,10 @@ struct Config {
   std::string socket = "/run/memsluice/api";
   std::string group = "memsluice";
   std::string dsa_configuration = "/etc/accel-config/accel-config.conf";
+  Milliseconds upkeep{30000};  // between two looks at what lies beside its channels; 0: none
+  uint32_t upkeep_mib_per_s = 128;
+  std::set<int> exclusive =
+      {};  // nodes for tenants that have them as channels, and for nobody else
   PolicySettings defaults = built_in_defaults();
   std::vector<TenantRule> tenants = {};
   std::map<std::string, KnobSetting> module = {};

@@ -140,7 +140,8 @@ granule = "3M"
           "x.toml:23: tenant.demote_mib_per_s: must be a whole number from 0 to 1048576",
           "x.toml:25: module.../x: no such key (the names are those of /sys/kernel/memsluice)",
           "x.toml:26: module.y: must be a whole number, true, false or a string of one line",
-          "x.toml:27: tenants: no such key (known are: api, daemon, defaults, dsa, module, "
+          "x.toml:27: tenants: no such key (known are: api, channels, daemon, defaults, dsa, "
+          "module, "
           "tenant)",
           "x.toml:29: dsa.configuration: \"dsa.conf\" is no path of a file (an absolute path)",
           "x.toml:32: tenant.channels: \"1;2\" names no channels (write it as 1:3,2:2 (node 1 gets "
@@ -196,7 +197,8 @@ TEST_F(ConfigFilesTest, LaterFilesWin) {
 TEST_F(ConfigFilesTest, ProblemsOfAllFilesAreTold) {
   directory_.write("/d.toml", "a = 1\n");
   directory_.write("/conf.d/1.toml", "\nb = 1\n");
-  const std::string hint = ": no such key (known are: api, daemon, defaults, dsa, module, tenant)";
+  const std::string hint =
+      ": no such key (known are: api, channels, daemon, defaults, dsa, module, tenant)";
   EXPECT_THAT(problems(load()), ElementsAre(directory_.path("/d.toml:1: a") + hint,
                                             directory_.path("/conf.d/1.toml:2: b") + hint));
 }

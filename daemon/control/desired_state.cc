@@ -15,6 +15,13 @@ std::string_view origin_name(Origin origin) {
   return "module";
 }
 
+Error no_tenant(const std::string& path) {
+  return {.code = ErrorCode::kNotFound,
+          .object = path,
+          .message = "is no tenant",
+          .hint = "memsluice tenant list shows them, memsluice tenant set makes one"};
+}
+
 const TenantRule* find_rule(const Config& config, const std::string& path) {
   const TenantRule* found = nullptr;
   for (const TenantRule& rule : config.tenants) {

@@ -19,6 +19,8 @@ enum class Origin { kConfig, kApi, kModule };
 
 std::string_view origin_name(Origin origin);
 
+Error no_tenant(const std::string& path);
+
 struct NamedPolicy {
   std::string path;
   Policy policy;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "daemon/control/desired_state.h"
 #include "daemon/host/numa.h"
 
 namespace memsluice {
@@ -77,29 +78,55 @@ Result<RequestView> Migrations::start(const ProcessMigration& migration) {
   if (auto checked = check_node(migration.target_node); !checked.ok()) return checked.error();
   auto pidfd = open_process(migration.pid);
   if (!pidfd.ok()) return std::move(pidfd).error();
-  RequestView view{.of_process = true,
-                   .object = fmt::format("pid {}", migration.pid),
+  RequestView view{.object = fmt::format("pid {}", migration.pid),
                    .target_node = migration.target_node};
   return start(std::move(view),
                {.pidfd = pidfd->get(),
                 .address = migration.address.value_or(0),
                 .length_bytes = migration.length_bytes.value_or(kWholeAddressSpace),
                 .all_mappings = migration.all_mappings,
-                .target_node = migration.target_node});
+                .target_node = migration.target_node,
+                .mib_per_s = migration.mib_per_s});
 }
 
-Result<RequestView> Migrations::start(const std::string& cgroup, int source_node, int target_node) {
-  for (int node : {source_node, target_node})
+Result<RequestView> Migrations::start(const TenantMigration& migration) {
+  for (int node : {migration.source_node, migration.target_node})
     if (auto checked = check_node(node); !checked.ok()) return checked.error();
-  if (source_node == target_node)
+  if (migration.source_node == migration.target_node)
     return Error{.code = ErrorCode::kBadRequest,
                  .object = "target_node",
                  .message = "is the source node as well"};
+  auto found = cgroups_.find(migration.cgroup);
+  if (!found.ok()) return std::move(found).error();
+  RequestView view{.object = migration.cgroup, .target_node = migration.target_node};
+  return start(std::move(view), {.cgroup_id = found->id,
+                                 .source_node = migration.source_node,
+                                 .target_node = migration.target_node,
+                                 .mib_per_s = migration.mib_per_s});
+}
+
+Result<RequestView> Migrations::start(const Redistribution& redistribution) {
+  const std::string& cgroup = redistribution.cgroup;
+  if (redistribution.source_node)
+    if (auto checked = check_node(*redistribution.source_node); !checked.ok())
+      return checked.error();
   auto found = cgroups_.find(cgroup);
   if (!found.ok()) return std::move(found).error();
-  RequestView view{.of_process = false, .object = cgroup, .target_node = target_node};
-  return start(std::move(view),
-               {.cgroup_id = found->id, .source_node = source_node, .target_node = target_node});
+  auto started = start(
+      {.object = cgroup, .on_touch = redistribution.on_touch, .upkeep = redistribution.upkeep},
+      {.cgroup_id = found->id,
+       .source_node = redistribution.source_node.value_or(-1),
+       .on_touch = redistribution.on_touch,
+       .mib_per_s = redistribution.mib_per_s});
+  if (started.ok()) return started;
+  if (started.error().os_error == ENODATA)
+    return Error{.code = ErrorCode::kConflict,
+                 .object = cgroup,
+                 .message = "has no channels",
+                 .hint = fmt::format("memsluice tenant set {} --channels gives it some", cgroup),
+                 .os_error = ENODATA};
+  if (started.error().code == ErrorCode::kNotFound) return no_tenant(cgroup);
+  return started;
 }
 
 Result<RequestView> Migrations::start(RequestView view, const Migration& migration) {
@@ -118,6 +145,7 @@ Result<RequestView> Migrations::start(RequestView view, const Migration& migrati
   }
   const uint64_t id = next_id_++;
   view.id = id;
+  view.kind = migration.kind();
   Request& request = requests_[id];
   request.view = std::move(view);
   request.running = *std::move(running);
@@ -129,7 +157,9 @@ Result<RequestView> Migrations::start(RequestView view, const Migration& migrati
   }
   request.watch = *std::move(watch);
   refresh(request);
-  log_.info("request {}: {} to node {}", id, request.view.object, request.view.target_node);
+  log_.info("request {}: {} to {}", id, request.view.object,
+            request.view.target_node ? fmt::format("node {}", *request.view.target_node)
+                                     : std::string("its channels"));
   return request.view;
 }
 

@@ -25,13 +25,32 @@ struct ProcessMigration {
   std::optional<uint64_t> length_bytes = {};
   int target_node = 0;
   bool all_mappings = false;
+  uint32_t mib_per_s = 0;  // at most; 0: no limit
+};
+
+struct TenantMigration {
+  std::string cgroup;
+  int source_node = 0;
+  int target_node = 0;
+  uint32_t mib_per_s = 0;  // at most; 0: no limit
+};
+
+// What lies elsewhere comes to where the placement of its tenant has it.
+struct Redistribution {
+  std::string cgroup;
+  std::optional<int> source_node = {};  // all, if not said
+  bool on_touch = false;                // each page when it is touched next
+  uint32_t mib_per_s = 0;               // at most; 0: no limit
+  bool upkeep = false;                  // nobody has asked for it
 };
 
 struct RequestView {
   uint64_t id = 0;
-  bool of_process = false;
+  memsluice_migrate_kind kind = MEMSLUICE_MIGRATE_RANGE;
   std::string object;  // "pid 123" or the path of a cgroup
-  int target_node = 0;
+  std::optional<int> target_node = {};
+  bool on_touch = false;
+  bool upkeep = false;
   std::optional<Error> error = {};
   memsluice_request_status status = {};
 
@@ -51,7 +70,8 @@ class Migrations {
   Migrations(Module& module, const Paths& paths, EventLoop& loop, const Log& log);
 
   Result<RequestView> start(const ProcessMigration& migration);
-  Result<RequestView> start(const std::string& cgroup, int source_node, int target_node);
+  Result<RequestView> start(const TenantMigration& migration);
+  Result<RequestView> start(const Redistribution& redistribution);
   std::vector<RequestView> list();
   Result<RequestView> get(uint64_t id);
   Result<RequestView> cancel(uint64_t id);

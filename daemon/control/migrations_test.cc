@@ -25,7 +25,7 @@ class MigrationsTest : public testing::Test {
     migrations_.emplace(module_, paths_, *loop_, log_);
   }
   Result<RequestView> start_own() {
-    return migrations_->start({.pid = ::getpid(), .target_node = 1});
+    return migrations_->start(ProcessMigration{.pid = ::getpid(), .target_node = 1});
   }
   void turn() { ASSERT_TRUE(loop_->run_once(Milliseconds(0)).ok()); }
   static std::string complaint(const Result<RequestView>& view) {
@@ -65,11 +65,11 @@ TEST_F(MigrationsTest, NamesAllOfAProcessOrARange) {
   EXPECT_GE(all.length_bytes, uint64_t{1} << 57);
   EXPECT_EQ(all.length_bytes % 65536, 0u);
   ASSERT_TRUE(migrations_
-                  ->start({.pid = ::getpid(),
-                           .address = 65536,
-                           .length_bytes = 131072,
-                           .target_node = 0,
-                           .all_mappings = true})
+                  ->start(ProcessMigration{.pid = ::getpid(),
+                                           .address = 65536,
+                                           .length_bytes = 131072,
+                                           .target_node = 0,
+                                           .all_mappings = true})
                   .ok());
   const Migration& range = module_.requests().at(2)->migration;
   EXPECT_EQ(range.address, 65536u);
@@ -79,7 +79,7 @@ TEST_F(MigrationsTest, NamesAllOfAProcessOrARange) {
 }
 
 TEST_F(MigrationsTest, NamesACgroupByItsId) {
-  auto started = migrations_->start("/redis.slice", 0, 1);
+  auto started = migrations_->start(TenantMigration{"/redis.slice", 0, 1});
   ASSERT_TRUE(started.ok());
   const Migration& migration = module_.requests().at(1)->migration;
   EXPECT_EQ(migration.pidfd, -1);
@@ -88,27 +88,62 @@ TEST_F(MigrationsTest, NamesACgroupByItsId) {
   EXPECT_EQ(migration.target_node, 1);
 }
 
+TEST_F(MigrationsTest, BringsATenantToItsChannels) {
+  const uint64_t id = Cgroups(paths_.cgroup_root).find("/redis.slice")->id;
+  EXPECT_EQ(complaint(migrations_->start(Redistribution{.cgroup = "/redis.slice"})),
+            "/redis.slice: is no tenant (memsluice tenant list shows them, memsluice tenant set "
+            "makes one)");
+  module_.put_tenant(id, {});
+  EXPECT_EQ(complaint(migrations_->start(Redistribution{.cgroup = "/redis.slice"})),
+            "/redis.slice: has no channels (memsluice tenant set /redis.slice --channels gives it "
+            "some)");
+  module_.put_tenant(id, {.placement = {.channels = {{1, 1}}}});
+  EXPECT_EQ(
+      complaint(migrations_->start(Redistribution{.cgroup = "/redis.slice", .source_node = 7})),
+      "node 7: there is no such node with memory (there are: 0, 1)");
+  ASSERT_TRUE(module_.requests().empty());
+
+  auto started = migrations_->start(
+      Redistribution{.cgroup = "/redis.slice", .source_node = 0, .mib_per_s = 5});
+  ASSERT_TRUE(started.ok()) << complaint(started);
+  EXPECT_EQ(started->kind, MEMSLUICE_MIGRATE_TENANT_PLACED);
+  EXPECT_EQ(started->target_node, std::nullopt);
+  const Migration& all = module_.requests().at(1)->migration;
+  EXPECT_EQ(all.cgroup_id, id);
+  EXPECT_EQ(all.source_node, 0);
+  EXPECT_EQ(all.target_node, -1);
+  EXPECT_EQ(all.mib_per_s, 5u);
+  EXPECT_FALSE(all.on_touch);
+  started = migrations_->start(Redistribution{.cgroup = "/redis.slice", .on_touch = true});
+  ASSERT_TRUE(started.ok()) << complaint(started);
+  EXPECT_TRUE(started->on_touch);
+  EXPECT_TRUE(module_.requests().at(2)->migration.on_touch);
+  EXPECT_EQ(module_.requests().at(2)->migration.source_node, -1);
+}
+
 TEST_F(MigrationsTest, RefusesWhatCannotBe) {
   const int own = ::getpid();
-  EXPECT_EQ(complaint(migrations_->start({.pid = own, .target_node = 7})),
+  EXPECT_EQ(complaint(migrations_->start(ProcessMigration{.pid = own, .target_node = 7})),
             "node 7: there is no such node with memory (there are: 0, 1)");
-  EXPECT_EQ(complaint(migrations_->start({.pid = 1 << 30, .target_node = 1})),
+  EXPECT_EQ(complaint(migrations_->start(ProcessMigration{.pid = 1 << 30, .target_node = 1})),
             "pid 1073741824: no such process");
-  EXPECT_EQ(complaint(migrations_->start({.pid = own, .address = 0, .target_node = 1})),
-            "length_bytes: is missing: a range needs both, all of the process neither");
-  EXPECT_THAT(complaint(migrations_->start(
-                  {.pid = own, .address = 1, .length_bytes = 65536, .target_node = 1})),
+  EXPECT_EQ(
+      complaint(migrations_->start(ProcessMigration{.pid = own, .address = 0, .target_node = 1})),
+      "length_bytes: is missing: a range needs both, all of the process neither");
+  EXPECT_THAT(complaint(migrations_->start(ProcessMigration{
+                  .pid = own, .address = 1, .length_bytes = 65536, .target_node = 1})),
               testing::StartsWith("address: must be a multiple of "));
   EXPECT_THAT(complaint(migrations_->start(
-                  {.pid = own, .address = 0, .length_bytes = 0, .target_node = 1})),
+                  ProcessMigration{.pid = own, .address = 0, .length_bytes = 0, .target_node = 1})),
               testing::StartsWith("length_bytes: must be a multiple of "));
   EXPECT_EQ(
-      complaint(migrations_->start(
-          {.pid = own, .address = ~uint64_t{0} << 16, .length_bytes = 1 << 20, .target_node = 1})),
+      complaint(migrations_->start(ProcessMigration{
+          .pid = own, .address = ~uint64_t{0} << 16, .length_bytes = 1 << 20, .target_node = 1})),
       "length_bytes: leads past the end of the address space");
-  EXPECT_EQ(complaint(migrations_->start("/redis.slice", 1, 1)),
+  EXPECT_EQ(complaint(migrations_->start(TenantMigration{"/redis.slice", 1, 1})),
             "target_node: is the source node as well");
-  EXPECT_EQ(migrations_->start("/nothing", 0, 1).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(migrations_->start(TenantMigration{"/nothing", 0, 1}).error().code,
+            ErrorCode::kNotFound);
   EXPECT_TRUE(module_.requests().empty());
 }
 

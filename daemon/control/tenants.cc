@@ -26,13 +26,6 @@ std::string describe(const Policy& policy) {
   return text;
 }
 
-Error no_tenant(const std::string& path) {
-  return {.code = ErrorCode::kNotFound,
-          .object = path,
-          .message = "is no tenant",
-          .hint = "memsluice tenant list shows them, memsluice tenant set makes one"};
-}
-
 // The module refuses both with the same errno.
 Error explained(Error error, const Fd& cgroup) {
   if (error.os_error != EOPNOTSUPP || Cgroups::charges_memory(cgroup)) return error;
@@ -265,7 +258,14 @@ Result<TenantView> Tenants::set(const std::string& path, const PolicySettings& s
   if (!id.ok()) return about(std::move(id).error(), path);
   auto before = policy_before_set(*id);
   if (!before.ok()) return std::move(before).error();
-  const Policy policy = settings.applied_to(*before, 0);
+  Policy policy = settings.applied_to(*before, 0);
+  if (settings.channel_change) {
+    auto channels = changed(before->placement.channels, *settings.channel_change);
+    if (!channels.ok()) return std::move(channels).error();
+    policy.placement.channels = *std::move(channels);
+    policy.placement.granule_order =
+        settings.granule_order.value_or(before->placement.granule_order);
+  }
   auto set = module_.tenant_set(*cgroup, policy);
   if (!set.ok()) {
     Error error = explained(std::move(set).error(), *cgroup);

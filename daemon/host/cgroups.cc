@@ -45,7 +45,8 @@ struct Selection {
   bool everything = false;
 };
 
-std::vector<std::string> children(const Fd& directory, const Selection& selection, size_t depth) {
+std::vector<std::string> selected_children(const Fd& directory, const Selection& selection,
+                                           size_t depth) {
   if (!selection.everything) {
     const std::string& pattern = selection.patterns[depth];
     if (!is_glob(pattern)) return {pattern};
@@ -66,7 +67,7 @@ void collect(const Fd& directory, const std::string& path, const Selection& sele
   if (selected)
     if (auto id = Cgroups::id_of(directory); id.ok()) found.push_back({path, *id});
   if (selected && !selection.everything) return;
-  for (const std::string& name : children(directory, selection, depth)) {
+  for (const std::string& name : selected_children(directory, selection, depth)) {
     auto child = open_directory(directory.get(), name);
     if (child.ok()) collect(*child, child_path(path, name), selection, depth + 1, found);
   }
@@ -112,6 +113,16 @@ Result<void> check_cgroup_path(const std::string& path) {
   for (const std::string& part : components(path))
     if (part == "." || part == "..") return error("has a component . or ..");
   return {};
+}
+
+std::string parent_path(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+}
+
+bool is_below(const std::string& path, const std::string& above) {
+  if (above == "/") return path != "/";
+  return path.size() > above.size() && path.starts_with(above) && path[above.size()] == '/';
 }
 
 bool is_glob(const std::string& path) {
@@ -168,6 +179,17 @@ std::vector<Cgroup> Cgroups::all() const {
   return collect_from(root_, {.everything = true});
 }
 
+std::vector<std::string> Cgroups::children(const std::string& path) const {
+  std::vector<std::string> paths;
+  auto directory = open(path);
+  if (!directory.ok()) return paths;
+  auto names = list_directory(*directory);
+  if (!names.ok()) return paths;
+  for (const std::string& name : *names)
+    if (open_directory(directory->get(), name).ok()) paths.push_back(child_path(path, name));
+  return paths;
+}
+
 bool Cgroups::charges_memory(const Fd& cgroup) {
   auto text = read_file(cgroup.get(), "cgroup.controllers");
   if (!text.ok()) return false;
@@ -193,6 +215,8 @@ CgroupMemory Cgroups::memory(const Fd& cgroup) {
     // "file" has shared memory in it.
     if (line.starts_with("anon ") || line.starts_with("file "))
       add_node_bytes(line, memory.node_bytes);
+    if (line.starts_with("anon ") || line.starts_with("shmem "))
+      add_node_bytes(line, memory.placed_bytes);
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return memory;

@@ -21,11 +21,17 @@ struct Cgroup {
 
 struct CgroupMemory {
   std::optional<uint64_t> current_bytes;
-  std::map<int, uint64_t> node_bytes;  // empty: the kernel does not say
+  std::map<int, uint64_t> node_bytes;    // empty: the kernel does not say
+  std::map<int, uint64_t> placed_bytes;  // of these, what is placed: without page cache of files
 };
 
 // A leading slash, no empty component, no "." or ".."; "/" is the root.
 Result<void> check_cgroup_path(const std::string& path);
+
+// "/" for those right below the root.
+std::string parent_path(const std::string& path);
+// Whether a cgroup lies below another, and is not the same.
+bool is_below(const std::string& path, const std::string& above);
 
 // Whether it has one of * ? [ and so is a pattern. A backslash is a letter: systemd writes "\x2d".
 bool is_glob(const std::string& path);
@@ -47,6 +53,9 @@ class Cgroups {
   std::vector<Cgroup> match(const std::string& pattern) const;
   // The whole tree, the root included.
   std::vector<Cgroup> all() const;
+
+  // Paths of those right below one; none when it has gone.
+  std::vector<std::string> children(const std::string& path) const;
 
   // Whether its memory controller is on.
   static bool charges_memory(const Fd& cgroup);

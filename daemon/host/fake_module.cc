@@ -126,6 +126,11 @@ Result<PlacementStatus> FakeModule::tenant_placement(uint64_t cgroup_id) {
 
 Result<std::unique_ptr<MigrationRequest>> FakeModule::migrate(const Migration& migration) {
   if (auto entered = enter("migrate"); !entered.ok()) return entered.error();
+  if (migration.kind() == MEMSLUICE_MIGRATE_TENANT_PLACED) {
+    auto tenant = tenants_.find(migration.cgroup_id);
+    if (tenant == tenants_.end()) return module_error(ENOENT, "migrate");
+    if (tenant->second.placement.channels.empty()) return module_error(ENODATA, "migrate");
+  }
   auto request = std::make_shared<Request>();
   request->migration = migration;
   request->ended = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -24,11 +24,12 @@ constexpr std::array kFeatureNames = {
     std::pair{MEMSLUICE_FEATURE_ENGINES, "engines"},
     std::pair{MEMSLUICE_FEATURE_CENSUS, "census"},
     std::pair{MEMSLUICE_FEATURE_PLACEMENT, "placement"},
+    std::pair{MEMSLUICE_FEATURE_REDISTRIBUTE, "redistribute"},
 };
 
 constexpr std::array<const char*, MEMSLUICE_REFUSALS> kRefusalNames = {
-    "absent",  "pinned",    "busy",   "writeback", "unmovable",
-    "hugetlb", "no_memory", "shared", "failed",    "not_allowed"};
+    "absent",    "pinned", "busy",   "writeback",   "unmovable", "hugetlb",
+    "no_memory", "shared", "failed", "not_allowed", "policy"};
 
 constexpr std::array<const char*, MEMSLUICE_FRAME_KINDS> kFrameKindNames = {
     "anon", "shmem", "file", "hugetlb", "kernel", "pool", "free", "poisoned", "reserved"};
@@ -191,11 +192,12 @@ class KernelModule : public Module {
   }
 
   Result<std::unique_ptr<MigrationRequest>> migrate(const Migration& migration) override {
-    const bool of_process = migration.pidfd >= 0;
     memsluice_migrate migrate = {};
-    migrate.kind = of_process ? MEMSLUICE_MIGRATE_RANGE : MEMSLUICE_MIGRATE_TENANT_NODE;
+    migrate.kind = migration.kind();
     migrate.flags = MEMSLUICE_MIGRATE_ASYNC;
     if (migration.all_mappings) migrate.flags |= MEMSLUICE_MIGRATE_ALL_MAPPINGS;
+    if (migration.on_touch) migrate.flags |= MEMSLUICE_MIGRATE_ON_TOUCH;
+    migrate.mib_per_s = migration.mib_per_s;
     migrate.pidfd = migration.pidfd;
     migrate.cgroup_id = migration.cgroup_id;
     migrate.source_node = migration.source_node;
@@ -347,6 +349,11 @@ std::vector<std::string> ModuleInfo::feature_names() const {
   for (const auto& [bit, name] : kFeatureNames)
     if (features & bit) names.emplace_back(name);
   return names;
+}
+
+memsluice_migrate_kind Migration::kind() const {
+  if (pidfd >= 0) return MEMSLUICE_MIGRATE_RANGE;
+  return target_node < 0 ? MEMSLUICE_MIGRATE_TENANT_PLACED : MEMSLUICE_MIGRATE_TENANT_NODE;
 }
 
 std::string engine_name(const char (&name)[MEMSLUICE_ENGINE_NAME_BYTES]) {

@@ -45,11 +45,18 @@ struct Migration {
   uint64_t address = 0;
   uint64_t length_bytes = 0;
   bool all_mappings = false;
-  // ... or, where there is no pidfd, what is charged to a cgroup on one node.
+  // ... or, where there is no pidfd, what is charged to a cgroup on one node...
   uint64_t cgroup_id = 0;
   int source_node = -1;
 
+  // ... or, where there is no target node either, on one or all (-1), to where its placement has
+  // it; at once or, page by page, when it is touched.
   int target_node = -1;
+  bool on_touch = false;
+
+  uint32_t mib_per_s = 0;  // at most; 0: no limit
+
+  memsluice_migrate_kind kind() const;
 };
 
 // What the module has made of a placement.

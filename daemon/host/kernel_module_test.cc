@@ -69,7 +69,7 @@ TEST(ModuleInfo, NamesItsFeatures) {
 TEST(RefusalName, KnowsAllOfThisAbiAndSurvivesMore) {
   EXPECT_EQ(refusal_name(MEMSLUICE_REFUSED_ABSENT), "absent");
   EXPECT_EQ(refusal_name(MEMSLUICE_REFUSED_NOT_ALLOWED), "not_allowed");
-  EXPECT_EQ(refusal_name(MEMSLUICE_REFUSALS), "reason_10");
+  EXPECT_EQ(refusal_name(MEMSLUICE_REFUSALS), "reason_11");
 }
 
 }  // namespace

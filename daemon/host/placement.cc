@@ -5,9 +5,11 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "daemon/base/units.h"
 
@@ -24,6 +26,33 @@ Error bad_channels(std::string_view text) {
           .hint = kChannelsHint};
 }
 
+Error bad_change(std::string_view text) {
+  return {.code = ErrorCode::kBadRequest,
+          .object = "channels",
+          .message = fmt::format("\"{}\" is no change of channels", text),
+          .hint = "write it as +3:2,-1 (node 3 comes with two parts, node 1 goes)"};
+}
+
+std::vector<std::string_view> parts_of(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const size_t end = std::min(text.find(','), text.size());
+    parts.push_back(text.substr(0, end));
+    if (end == text.size()) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+// "3:2" or "3".
+std::optional<Channel> parse_channel(std::string_view text) {
+  const size_t colon = std::min(text.find(':'), text.size());
+  auto node = parse_number(text.substr(0, colon), 0, UINT32_MAX);
+  auto weight = colon == text.size() ? Result(uint64_t{1})
+                                     : parse_number(text.substr(colon + 1), 0, UINT32_MAX);
+  if (!node.ok() || !weight.ok()) return std::nullopt;
+  return Channel{static_cast<uint32_t>(*node), static_cast<uint32_t>(*weight)};
+}
+
 Error bad_granule(std::string text) {
   return {.code = ErrorCode::kBadRequest,
           .object = "granule",
@@ -38,19 +67,60 @@ Error bad_granule(std::string text) {
 Result<std::vector<Channel>> parse_channels(std::string_view text) {
   std::vector<Channel> channels;
   if (text == "none") return channels;
-  for (std::string_view rest = text;;) {
-    const size_t end = std::min(rest.find(','), rest.size());
-    const std::string_view part = rest.substr(0, end);
-    const size_t colon = std::min(part.find(':'), part.size());
-    auto node = parse_number(part.substr(0, colon), 0, UINT32_MAX);
-    auto weight = colon == part.size() ? Result(uint64_t{1})
-                                       : parse_number(part.substr(colon + 1), 0, UINT32_MAX);
-    if (!node.ok() || !weight.ok() || channels.size() == MEMSLUICE_CHANNELS_MAX)
-      return bad_channels(text);
-    channels.push_back({static_cast<uint32_t>(*node), static_cast<uint32_t>(*weight)});
-    if (end == rest.size()) return channels;
-    rest.remove_prefix(end + 1);
+  for (std::string_view part : parts_of(text)) {
+    auto channel = parse_channel(part);
+    if (!channel || channels.size() == MEMSLUICE_CHANNELS_MAX) return bad_channels(text);
+    channels.push_back(*channel);
   }
+  return channels;
+}
+
+bool is_channel_change(std::string_view text) {
+  return text.starts_with('+') || text.starts_with('-');
+}
+
+Result<ChannelChange> parse_channel_change(std::string_view text) {
+  ChannelChange change;
+  for (std::string_view part : parts_of(text)) {
+    const char sign = part.empty() ? '\0' : part.front();
+    auto channel = parse_channel(part.substr(std::min<size_t>(1, part.size())));
+    const bool weighted = part.find(':') != part.npos;
+    if (!channel || (sign != '+' && (sign != '-' || weighted))) return bad_change(text);
+    if (sign == '+')
+      change.set.push_back(*channel);
+    else
+      change.removed.push_back(channel->node);
+  }
+  return change;
+}
+
+Result<std::vector<Channel>> changed(std::vector<Channel> channels, const ChannelChange& change) {
+  const auto find = [&](uint32_t node) {
+    return std::find_if(channels.begin(), channels.end(),
+                        [&](const Channel& channel) { return channel.node == node; });
+  };
+  for (uint32_t node : change.removed) {
+    const auto found = find(node);
+    if (found == channels.end())
+      return Error{.code = ErrorCode::kBadRequest,
+                   .object = "channels",
+                   .message = fmt::format("node {} is none of its channels", node),
+                   .hint = fmt::format("they are {}", format_channels(channels))};
+    channels.erase(found);
+  }
+  for (const Channel& channel : change.set) {
+    const auto found = find(channel.node);
+    if (found == channels.end())
+      channels.push_back(channel);
+    else
+      found->weight = channel.weight;
+  }
+  if (channels.empty())
+    return Error{.code = ErrorCode::kBadRequest,
+                 .object = "channels",
+                 .message = "none would be left",
+                 .hint = "\"none\" lets the kernel place again"};
+  return channels;
 }
 
 std::string format_channels(const std::vector<Channel>& channels) {

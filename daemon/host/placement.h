@@ -28,6 +28,21 @@ struct Placement {
 
 // "1:3,2:2,3" (a weight that is left out is 1) or "none".
 Result<std::vector<Channel>> parse_channels(std::string_view text);
+
+// What becomes of the channels that a tenant has.
+struct ChannelChange {
+  std::vector<Channel> set;  // added, or given another weight
+  std::vector<uint32_t> removed;
+
+  bool operator==(const ChannelChange&) const = default;
+};
+
+// "+3:2,-1": node 3 comes, or gets another weight, and node 1 goes.
+bool is_channel_change(std::string_view text);
+Result<ChannelChange> parse_channel_change(std::string_view text);
+// Those that stay keep their order, and new ones come last. kBadRequest: what is to go is none of
+// them, or none is left.
+Result<std::vector<Channel>> changed(std::vector<Channel> channels, const ChannelChange& change);
 // For parse_channels.
 std::string format_channels(const std::vector<Channel>& channels);
 

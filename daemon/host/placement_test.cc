@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "daemon/host/placement.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -43,6 +44,30 @@ TEST(PlacementError, SaysWhatIsWrong) {
   EXPECT_EQ(placement_error(ERANGE).message, "the weights add up to more than 64");
   EXPECT_EQ(placement_error(EINVAL).code, ErrorCode::kBadRequest);
   EXPECT_EQ(placement_error(EOPNOTSUPP).code, ErrorCode::kUnavailable);
+}
+
+TEST(Placement, ChangesOfChannels) {
+  EXPECT_TRUE(is_channel_change("+3"));
+  EXPECT_TRUE(is_channel_change("-3,+1:2"));
+  EXPECT_FALSE(is_channel_change("3,1"));
+  EXPECT_FALSE(is_channel_change("none"));
+  const std::vector<Channel> before = {{1, 3}, {2, 2}};
+  const auto after = [&](const char* text) -> std::string {
+    auto change = parse_channel_change(text);
+    if (!change.ok()) return change.error().describe();
+    auto channels = changed(before, *change);
+    return channels.ok() ? format_channels(*channels) : channels.error().describe();
+  };
+  EXPECT_EQ(after("+3"), "1:3,2:2,3:1");
+  EXPECT_EQ(after("+3:4,-1"), "2:2,3:4");
+  EXPECT_EQ(after("-1,+3:4"), "2:2,3:4");
+  EXPECT_EQ(after("+1:5"), "1:5,2:2");
+  EXPECT_EQ(after("+5:0"), "1:3,2:2,5:0");
+  EXPECT_EQ(after("-1,+1"), "2:2,1:1");
+  EXPECT_EQ(after("-7"), "channels: node 7 is none of its channels (they are 1:3,2:2)");
+  EXPECT_EQ(after("-1,-2"), "channels: none would be left (\"none\" lets the kernel place again)");
+  for (const char* wrong : {"+", "-", "+3,4", "+3:x", "-3:1", "+3,", "+-3", "+99999999999"})
+    EXPECT_THAT(after(wrong), testing::HasSubstr("is no change of channels")) << wrong;
 }
 
 }  // namespace

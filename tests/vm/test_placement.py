@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tenants on channels: the Placement tests of tests/vm/module, the command, and reloading."""
+"""Tenants on channels: their tests of tests/vm/module, the command, and reloading."""
 
 import re
+import time
 
 import pytest
-from test_module import IN_GUEST, MODULE, NAMES, RELOAD_SECONDS, run_in_guest
+from test_module import IN_GUEST, MODULE, NAMES, PLACED, RELOAD_SECONDS, run_in_guest
 from test_module import module as module  # a fixture
+from testbed.agent import Command
 from testbed.daemon import PATIENCE_SECONDS, start_daemon
 from testbed.kernels import DEBIAN_KERNELS, DEFAULT
 from testbed.vm import Vm
@@ -13,7 +15,7 @@ from testbed.vm import Vm
 pytestmark = [pytest.mark.machine("channels"), pytest.mark.kernels(*DEBIAN_KERNELS)]
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("Placement.")])
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith(PLACED)])
 def test_placement(module: Vm, name: str) -> None:
     run_in_guest(module, name)
 
@@ -100,3 +102,143 @@ def test_channels_by_command_and_by_configuration(module: Vm) -> None:
         daemon.kill()
         daemon.wait(timeout=PATIENCE_SECONDS, check=False)
         module.run(f"echo {before} > {HUGE_PAGES}; rmdir {cgroups}")
+
+
+# Fills so many MiB, writes to them when it is asked to, and ends when its input does.
+KEEPER = """
+import sys
+memory = bytearray(b"x") * (int(sys.argv[1]) << 20)
+print("filled", flush=True)
+for line in sys.stdin:
+    memory[::4096] = b"y" * (len(memory) // 4096)
+    print("written", flush=True)
+"""
+
+
+def test_channels_change_while_the_tenant_runs(module: Vm) -> None:
+    """By command: at once, when touched, and by the daemon alone."""
+    cgroup = "/sys/fs/cgroup/moving.slice"
+    module.run(f"mkdir -p {cgroup}; mkfifo /tmp/ask")
+    daemon = start_daemon(module, "[channels]\nupkeep_s = 1\nupkeep_mib_per_s = 1024\n")
+
+    def memsluice(arguments: str, status: int = 0) -> str:
+        result = module.run(f"memsluice {arguments}", check=False, cwd="/", timeout=120)
+        assert result.status == status, result.stdout + result.stderr
+        return result.stdout + result.stderr
+
+    def mib_by_node() -> dict[int, int]:
+        text = module.run(f"grep ^anon {cgroup}/memory.numa_stat").stdout
+        return {int(n): int(b) >> 20 for n, b in re.findall(r"N(\d+)=(\d+)", text)}
+
+    def come_to(node: int) -> None:
+        for _ in range(120):
+            where = mib_by_node()
+            # The kernel adds up its counts now and then only.
+            if where[node] >= 38:
+                return
+            time.sleep(0.5)
+        pytest.fail(f"the pages do not come to node {node}: {where}")
+
+    try:
+        memsluice("tenant set /moving.slice --channels 1")
+        module.run(
+            f"""
+            (echo 0 > {cgroup}/cgroup.procs
+             exec python3 -c '{KEEPER}' 40 < /tmp/ask > /tmp/answer) &
+            exec 9> /tmp/ask
+            sleep 1000000 9>&9 > /dev/null 2>&1 &
+            echo $! > /tmp/ask-holder
+            while ! grep -q filled /tmp/answer; do sleep 0.1; done
+            """,
+            timeout=60,
+        )
+        come_to(1)
+        text = memsluice("tenant channels /moving.slice --add 2 --remove 1")
+        assert "to its channels: done" in text and "on node" not in text, text
+        come_to(2)
+        refused = memsluice("tenant channels /moving.slice --remove 3", status=2)
+        assert "node 3 is none of its channels (they are 2:1)" in refused
+
+        text = memsluice("tenant channels /moving.slice --set 3 --lazily")
+        assert "to its channels, when touched: done" in text and "on node 2 " in text, text
+        come_to(2)
+        module.run("echo > /tmp/ask; while ! grep -q written /tmp/answer; do sleep 0.1; done")
+        come_to(3)
+
+        # Nobody asks: only new pages are to lie there, and the daemon brings the others.
+        daemon.kill()
+        daemon.wait(timeout=PATIENCE_SECONDS, check=False)
+        daemon = start_daemon(module, "[channels]\nupkeep_s = 1\nupkeep_mib_per_s = 1024\n")
+        memsluice("tenant set /moving.slice --channels 1")
+        come_to(1)
+        assert "1:1" in memsluice("tenant show /moving.slice")
+    finally:
+        daemon.kill()
+        daemon.wait(timeout=PATIENCE_SECONDS, check=False)
+        module.run(
+            f"""
+            kill $(cat /tmp/ask-holder) $(cat {cgroup}/cgroup.procs)
+            while [ -n "$(cat {cgroup}/cgroup.procs)" ]; do sleep 0.1; done
+            rmdir {cgroup}; rm -f /tmp/ask /tmp/answer
+            """,
+            check=False,
+        )
+
+
+def test_others_are_kept_off_exclusive_channels(module: Vm) -> None:
+    """From a daemon to the next, and given back in the end."""
+    root = "/sys/fs/cgroup"
+    module.run(
+        f"""
+        mkdir -p {root}/own.slice {root}/beside.slice {root}/above.slice
+        echo +memory > {root}/above.slice/cgroup.subtree_control
+        mkdir -p {root}/above.slice/own {root}/above.slice/other
+        echo +cpuset > {root}/cgroup.subtree_control
+        echo 0-1 > {root}/beside.slice/cpuset.mems
+        """
+    )
+
+    def run_daemon(config: str) -> Command:
+        return start_daemon(module, "[channels]\nupkeep_s = 0\n" + config)
+
+    def stop(daemon: Command) -> None:
+        daemon.kill()
+        daemon.wait(timeout=PATIENCE_SECONDS, check=False)
+
+    def mems(cgroup: str, which: str = "cpuset.mems") -> str:
+        return module.run(f"cat {root}/{cgroup}/{which}").stdout.strip()
+
+    def become(wanted: dict[str, str]) -> None:
+        for _ in range(60):
+            now = {cgroup: mems(cgroup) for cgroup in wanted}
+            if now == wanted:
+                return
+            time.sleep(0.2)
+        pytest.fail(f"{now}, not {wanted}")
+
+    daemon = run_daemon('exclusive = "1,2"\n')
+    try:
+        for cgroup, channels in {"own.slice": "1", "above.slice/own": "2:1,1:0"}.items():
+            module.run(f"memsluice tenant set /{cgroup} --channels {channels}", cwd="/")
+        kept = {"own.slice": "0-1,3", "beside.slice": "0", "above.slice/other": "0,3"}
+        become(kept)
+        assert mems("above.slice/own", "cpuset.mems.effective") == "0-3"
+        # What somebody changes is changed back, also by the next daemon, and new cgroups are told.
+        stop(daemon)
+        module.run(f"echo 1 > {root}/beside.slice/cpuset.mems; mkdir {root}/new.slice")
+        daemon = run_daemon('exclusive = "1,2"\n')
+        become(kept | {"new.slice": "0,3"})
+        enter = f"echo $$ > {root}/new.slice/cgroup.procs"
+        maps = module.run(f"{enter}; python3 -c '{FILLER}' 8").stdout
+        assert " N0=" in maps and " N1=" not in maps and " N2=" not in maps
+        module.run("memsluice tenant channels /own.slice --add 2", cwd="/")
+        become({"own.slice": ""})
+        stop(daemon)
+        daemon = run_daemon("")
+        become({"own.slice": "", "beside.slice": "1", "above.slice/other": "", "new.slice": ""})
+    finally:
+        stop(daemon)
+        module.run(
+            f"cd {root} && rmdir new.slice own.slice beside.slice above.slice/* above.slice",
+            check=False,
+        )

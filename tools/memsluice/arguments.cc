@@ -19,8 +19,6 @@ namespace {
 constexpr uint64_t kPidMax = 1 << 22;
 constexpr uint64_t kNodeMax = 1023;
 constexpr size_t kCgroupBytesMax = 4095;
-// For some TiB.
-constexpr Milliseconds kCensusPatience{300000};
 constexpr std::string_view kCgroupMount = "/sys/fs/cgroup";
 
 Error usage(std::string object, std::string message, std::string hint = {}) {
@@ -38,9 +36,10 @@ Error renamed(Error error, const char* object) {
 // CLI11 only splits the arguments: what they mean is checked here, in words of our own.
 struct Texts {
   bool json = false, all_mappings = false, detach = false, once = false, yes = false,
-       tenants = false;
+       tenants = false, lazily = false;
   std::string socket, cgroup, id, tiering, fast_limit, promote, demote, pid, address, length,
-      tenant, from, to, interval = "1", root = "/", device, node, channels, granule;
+      tenant, from, to, interval = "1", root = "/", device, node, channels, granule, add, remove,
+                        rate;
   std::vector<std::string> queues;
 };
 
@@ -61,6 +60,16 @@ void add_text(CLI::App* command, const char* name, std::string& value, const cha
   command->add_option(name, value, description)->type_name(type);
 }
 
+void add_channels_options(CLI::App* channels, Texts& texts) {
+  add_text(channels, "--set", texts.channels, "NODE:WEIGHT,...", "these and no others");
+  add_text(channels, "--add", texts.add, "NODE:WEIGHT,...", "more, or with other weights");
+  add_text(channels, "--remove", texts.remove, "NODE,...", "no more these");
+  add_text(channels, "--from", texts.from, "NODE", "only what is on this node");
+  add_text(channels, "--mib-per-s", texts.rate, "N", "move no faster");
+  channels->add_flag("--lazily", texts.lazily, "move each page when it is touched next");
+  channels->add_flag("--detach", texts.detach, "begin it, and do not wait for its end");
+}
+
 void add_tenant_commands(CLI::App* app, Texts& texts) {
   CLI::App* tenant = add_group(app, "tenant", "look at and change tenants", help::kTenant);
   add_command(tenant, "list", "one line for each tenant", help::kTenantList);
@@ -68,7 +77,9 @@ void add_tenant_commands(CLI::App* app, Texts& texts) {
   CLI::App* set =
       add_command(tenant, "set", "make a tenant, or change its policy", help::kTenantSet);
   CLI::App* clear = add_command(tenant, "clear", "take back a policy", help::kTenantClear);
-  for (CLI::App* command : {show, set, clear}) {
+  CLI::App* channels = add_command(
+      tenant, "channels", "change its channels, and bring its pages there", help::kTenantChannels);
+  for (CLI::App* command : {show, set, clear, channels}) {
     add_text(command, "CGROUP", texts.cgroup, "", "path below the cgroup root, as /redis.slice");
   }
   add_text(set, "--tiering", texts.tiering, "on|off", "move its pages between tiers");
@@ -77,6 +88,7 @@ void add_tenant_commands(CLI::App* app, Texts& texts) {
   add_text(set, "--demote-mib-per-s", texts.demote, "N", "the most to demote; 0: nothing");
   add_text(set, "--channels", texts.channels, "NODE:WEIGHT,...|none", "where new pages lie");
   add_text(set, "--granule", texts.granule, "SIZE", "what lies together; 2M if not said");
+  add_channels_options(channels, texts);
 }
 
 void add_migrate_command(CLI::App* app, Texts& texts) {
@@ -87,6 +99,7 @@ void add_migrate_command(CLI::App* app, Texts& texts) {
   add_text(migrate, "--tenant", texts.tenant, "CGROUP", "the pages of this tenant; with --from");
   add_text(migrate, "--from", texts.from, "NODE", "those on this node; with --tenant");
   add_text(migrate, "--to", texts.to, "NODE", "where they go");
+  add_text(migrate, "--mib-per-s", texts.rate, "N", "move no faster");
   migrate->add_flag("--all-mappings", texts.all_mappings,
                     "also pages that other processes map; with --pid");
   migrate->add_flag("--detach", texts.detach, "begin it, and do not wait for its end");
@@ -223,12 +236,22 @@ Result<void> add_number(Json& params, const char* key, const char* option, const
   return {};
 }
 
-Result<void> add_placement(Json& params, const Texts& texts) {
-  if (!texts.channels.empty()) {
-    auto channels = parse_channels(texts.channels);
-    if (!channels.ok()) return renamed(std::move(channels).error(), "--channels");
-    params["channels"] = texts.channels;
+Result<void> add_channels(Json& params, const char* option, const std::string& text) {
+  if (text.empty()) return {};
+  if (is_channel_change(text)) {
+    auto change = parse_channel_change(text);
+    if (!change.ok()) return renamed(std::move(change).error(), option);
+  } else {
+    auto channels = parse_channels(text);
+    if (!channels.ok()) return renamed(std::move(channels).error(), option);
   }
+  params["channels"] = text;
+  return {};
+}
+
+Result<void> add_placement(Json& params, const Texts& texts) {
+  if (auto added = add_channels(params, "--channels", texts.channels); !added.ok())
+    return added.error();
   if (!texts.granule.empty()) {
     auto order = parse_granule(texts.granule);
     if (!order.ok()) return renamed(std::move(order).error(), "--granule");
@@ -263,6 +286,56 @@ Result<CallCommand> tenant_set(const Texts& texts, Json params) {
   }
   if (auto added = add_placement(params, texts); !added.ok()) return added.error();
   return CallCommand{"tenant.set", std::move(params)};
+}
+
+// "3:2,4" and "1" are "+3:2,+4,-1".
+std::string signed_channels(const Texts& texts) {
+  std::string change;
+  for (const auto& [sign, list] : {std::pair('+', &texts.add), std::pair('-', &texts.remove)}) {
+    for (std::string_view rest = *list; !rest.empty();) {
+      const size_t end = std::min(rest.find(','), rest.size());
+      if (!change.empty()) change += ',';
+      change += sign;
+      change += rest.substr(0, end);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+  return change;
+}
+
+Result<Json> new_channels(const Texts& texts, const std::string& cgroup) {
+  const std::string change = signed_channels(texts);
+  if (change.empty() && texts.channels.empty()) return Json();
+  if (!change.empty() && !texts.channels.empty())
+    return usage("--set", "goes not with --add or --remove");
+  Json params = {{"cgroup", cgroup}};
+  const char* option = texts.remove.empty() ? "--add" : "--add, --remove";
+  auto added = change.empty() ? add_channels(params, "--set", texts.channels)
+                              : add_channels(params, option, change);
+  if (!added.ok()) return added.error();
+  return params;
+}
+
+Result<MigrateCommand> channels_command(const Texts& texts) {
+  if (texts.cgroup.empty())
+    return usage("CGROUP", "is missing", "memsluice tenant channels --help");
+  auto cgroup = parse_cgroup(texts.cgroup);
+  if (!cgroup.ok()) return cgroup.error();
+  auto channels = new_channels(texts, *cgroup);
+  if (!channels.ok()) return channels.error();
+  if (texts.channels == "none")
+    return usage("--set", "\"none\" leaves nothing to move to",
+                 "memsluice tenant set --channels none");
+  if (texts.lazily && !texts.rate.empty())
+    return usage("--mib-per-s", "goes not with --lazily: pages move when they are touched");
+  MigrateCommand command{{{"cgroup", *cgroup}}, texts.detach, "redistribute", *std::move(channels)};
+  if (texts.lazily) command.params["on_touch"] = true;
+  for (const auto& [key, option, value, high] :
+       {std::tuple{"source_node", "--from", &texts.from, kNodeMax},
+        std::tuple{"mib_per_s", "--mib-per-s", &texts.rate, uint64_t{MEMSLUICE_MIB_PER_S_MAX}}})
+    if (auto added = add_number(command.params, key, option, *value, high); !added.ok())
+      return added.error();
+  return command;
 }
 
 Result<CallCommand> tenant_command(const std::string& name, const Texts& texts) {
@@ -341,6 +414,8 @@ Result<MigrateCommand> migrate_command(const Texts& texts) {
   if (auto added = add_number(*params, "target_node", "--to", texts.to, kNodeMax); !added.ok()) {
     return added.error();
   }
+  auto rate = add_number(*params, "mib_per_s", "--mib-per-s", texts.rate, MEMSLUICE_MIB_PER_S_MAX);
+  if (!rate.ok()) return rate.error();
   return MigrateCommand{std::move(*params), texts.detach};
 }
 
@@ -409,6 +484,7 @@ Result<Invocation> interpret(const std::vector<std::string>& names, const Texts&
   if (name.empty() || (is_group(name) && verb.empty())) {
     return usage(name.empty() ? "command" : name, "say what is to be done", help_command(names));
   }
+  if (name == "tenant" && verb == "channels") return invocation(channels_command(texts), texts);
   if (name == "tenant") return invocation(tenant_command(verb, texts), texts);
   if (name == "request") return invocation(request_command(verb, texts), texts);
   if (name == "engine" && verb == "list") {

@@ -12,6 +12,9 @@
 
 namespace memsluice {
 
+// How long a census of some TiB may take.
+inline constexpr Milliseconds kCensusPatience{300000};
+
 // What is one method of the API, and no more.
 struct CallCommand {
   std::string method;
@@ -19,9 +22,12 @@ struct CallCommand {
   Milliseconds patience{0};  // for what takes longer than others; 0: no longer
 };
 
+// What begins a request, and waits for its end.
 struct MigrateCommand {
   Json params;
   bool detach = false;
+  std::string method = "migrate";
+  Json tenant_set = {};  // params of tenant.set, which is called before; null: it is not
 };
 
 // engine.test or engine.drain for one queue after the other.

@@ -83,8 +83,44 @@ INSTANTIATE_TEST_SUITE_P(
         MigrateLine{"migrate --pid 1 --address 4096 --length 4096 --to 1",
                     R"({"pid": 1, "address": 4096, "length_bytes": 4096, "target_node": 1})",
                     false},
-        MigrateLine{"migrate --tenant a.slice --from 0 --to 1",
-                    R"({"cgroup": "/a.slice", "source_node": 0, "target_node": 1})", false}));
+        MigrateLine{"migrate --tenant a.slice --from 0 --to 1 --mib-per-s 9",
+                    R"({"cgroup": "/a.slice", "source_node": 0, "target_node": 1,
+                      "mib_per_s": 9})",
+                    false}));
+
+struct ChannelsLine {
+  const char* line;
+  const char* tenant_set;
+  const char* params;
+  bool detach = false;
+};
+
+class ChannelChanges : public testing::TestWithParam<ChannelsLine> {};
+
+TEST_P(ChannelChanges, AreAsked) {
+  const auto invocation = parse_arguments(words(GetParam().line));
+  ASSERT_TRUE(invocation.ok()) << invocation.error().describe();
+  const auto* command = std::get_if<MigrateCommand>(&invocation->command);
+  ASSERT_NE(command, nullptr);
+  EXPECT_EQ(command->method, "redistribute");
+  EXPECT_EQ(command->params, Json::parse(GetParam().params));
+  EXPECT_EQ(command->tenant_set, Json::parse(GetParam().tenant_set));
+  EXPECT_EQ(command->detach, GetParam().detach);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Arguments, ChannelChanges,
+    testing::Values(ChannelsLine{"tenant channels a.slice", "null", R"({"cgroup": "/a.slice"})"},
+                    ChannelsLine{
+                        "tenant channels a.slice --add 3:2,4 --remove 1 --mib-per-s 7 --detach",
+                        R"({"cgroup": "/a.slice", "channels": "+3:2,+4,-1"})",
+                        R"({"cgroup": "/a.slice", "mib_per_s": 7})", true},
+                    ChannelsLine{"tenant channels /a.slice --remove 1,2 --lazily",
+                                 R"({"cgroup": "/a.slice", "channels": "-1,-2"})",
+                                 R"({"cgroup": "/a.slice", "on_touch": true})"},
+                    ChannelsLine{"tenant channels /a.slice --set 1:3,2 --from 0",
+                                 R"({"cgroup": "/a.slice", "channels": "1:3,2"})",
+                                 R"({"cgroup": "/a.slice", "source_node": 0})"}));
 
 struct QueueCommand {
   const char* line;
@@ -180,6 +216,16 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"tenant set /x --granule 3M", "--granule",
                 "3145728 is no power of two from 4 KiB to 1 GiB"},
         Mistake{"engine reset dsa0 dsa1", "dsa1", "one argument too many"},
+        Mistake{"tenant channels", "CGROUP", "is missing"},
+        Mistake{"tenant channels /x --add 1:", "--add", "\"+1:\" is no change of channels"},
+        Mistake{"tenant channels /x --remove 1:2", "--add, --remove",
+                "\"-1:2\" is no change of channels"},
+        Mistake{"tenant channels /x --set 1 --add 2", "--set", "goes not with --add or --remove"},
+        Mistake{"tenant channels /x --set none", "--set", "\"none\" leaves nothing to move to"},
+        Mistake{"tenant channels /x --lazily --mib-per-s 3", "--mib-per-s",
+                "goes not with --lazily: pages move when they are touched"},
+        Mistake{"tenant channels /x --mib-per-s 9999999", "--mib-per-s",
+                "\"9999999\" is no whole number from 0 to 1048576"},
         Mistake{"migrate --to 1", "--pid, --tenant", "say exactly one of the two: whose pages"},
         Mistake{"migrate --pid 1 --tenant /x --to 1", "--pid, --tenant",
                 "say exactly one of the two: whose pages"},

@@ -63,10 +63,12 @@ _memsluice() {
   local words='--json --socket --help'
   case $command in
     '') words+=' status tenant migrate request engine census reload top doctor version --version' ;;
-    tenant) words+=' list show set clear' ;;
+    tenant) words+=' list show set channels clear' ;;
     request) words+=' list show cancel' ;;
     engine) words+=' list test drain reset' ;;
     'tenant show' | 'tenant clear') [[ $word == -* ]] || { _memsluice_cgroups "$word"; return; } ;;
+    'tenant channels') [[ $word == -* ]] || { _memsluice_cgroups "$word"; return; } ;;&
+    'tenant channels'*) words+=' --set --add --remove --from --mib-per-s --lazily --detach' ;;
     'tenant set') [[ $word == -* ]] || { _memsluice_cgroups "$word"; return; } ;;&
     'tenant set'*) words+=' --tiering --fast-limit --promote-mib-per-s --demote-mib-per-s --channels --granule' ;;
     'request show' | 'request cancel') [[ $word == -* ]] || { _memsluice_requests "$word"; return; } ;;
@@ -76,7 +78,7 @@ _memsluice() {
     'engine reset') [[ $word == -* ]] || { _memsluice_devices "$word"; return; } ;;&
     'engine reset'*) words+=' --yes' ;;
     migrate*)
-      words+=' --pid --address --length --tenant --from --to --all-mappings --detach'
+      words+=' --pid --address --length --tenant --from --to --mib-per-s --all-mappings --detach'
       ;;
     census*) words+=' --node --tenants' ;;
     top) words+=' --once --interval' ;;

@@ -44,13 +44,27 @@ It ends with the cgroup or at the next boot: what shall last belongs into the co
   memsluice tenant set /batch.slice --promote-mib-per-s 0      only demote
 
 --channels says on which nodes new pages lie, in proportion to the weights (1 if left out). A node
-of weight 0 is used when the others are full. --granule is what lies together: less than 2M spreads
-small ranges too, but does not survive the collapse into huge pages. Tiering moves pages off the
-channels: it does not know of them yet.
+of weight 0 is used when the others are full. +3:2,-1 adds node 3 with two parts and takes node 1
+away. --granule is what lies together: less than 2M spreads small ranges too, but does not survive
+the collapse into huge pages. A tenant with channels is not tiered meanwhile.
 
-  memsluice tenant set /redis.slice --tiering off --channels 1:3,2:3,4:2
+  memsluice tenant set /redis.slice --channels 1:3,2:3,4:2
   memsluice tenant set /redis.slice --channels 1,2,5:0         evenly on 1 and 2, on 5 if full
   memsluice tenant set /redis.slice --channels none            where the kernel chooses)";
+
+inline constexpr const char* kTenantChannels =
+    R"(New pages lie on the new channels at once; then those that it has are brought there, and what is
+left elsewhere is told, as a census finds it. Without --set, --add and --remove its channels stay as
+they are, and only its pages are brought there. Ctrl-C stops it: what has been moved stays moved, and
+the daemon brings the rest there in the background.
+
+--lazily marks the pages instead: each moves when a process touches it next, and its process waits
+for that. What several processes map is not moved so.
+
+  memsluice tenant channels /redis.slice --add 3 --remove 1
+  memsluice tenant channels /redis.slice --set 1:4,2:3 --mib-per-s 500
+  memsluice tenant channels /redis.slice --add 4 --lazily
+  memsluice tenant channels /redis.slice)";
 
 inline constexpr const char* kTenantClear =
     R"(Takes back what "tenant set" did: the policy of the configuration is in force again, or the
@@ -65,7 +79,7 @@ moved, and is told. What cannot be moved stays where it is, and is counted by re
   memsluice migrate --pid 4711 --to 1                          all memory of a process
   memsluice migrate --pid 4711 --address 0x7f2c40000000 --length 512M --to 0
   memsluice migrate --tenant /redis.slice --from 0 --to 1      empty node 0 of a tenant
-  memsluice migrate --tenant /redis.slice --from 0 --to 1 --detach)";
+  memsluice migrate --tenant /redis.slice --from 0 --to 1 --mib-per-s 200 --detach)";
 
 inline constexpr const char* kRequest = R"(  memsluice request list
   memsluice request cancel 7)";

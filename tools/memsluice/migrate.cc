@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
 
+#include "daemon/host/placement.h"
 #include "tools/memsluice/exit_status.h"
 #include "tools/memsluice/fields.h"
 #include "tools/memsluice/render.h"
@@ -100,24 +102,55 @@ int outcome(const Json& request, int signal, std::ostream& err) {
   return exit_status(error.code);
 }
 
+// The lines of a census with what the tenant has on nodes that are none of its channels.
+Result<Json> elsewhere(const std::string& cgroup, const Environment& environment) {
+  auto client = Client::connect(environment.client.with_patience(kCensusPatience));
+  if (!client.ok()) return client.error();
+  auto tenant = client->call("tenant.get", {{"cgroup", cgroup}});
+  if (!tenant.ok()) return tenant.error();
+  auto channels = parse_channels(text(member(member(*tenant, "tenant"), "policy"), "channels"));
+  if (!channels.ok()) return channels.error();
+  auto census = client->call("census", {{"by_tenant", true}});
+  if (!census.ok()) return census.error();
+  Json left = Json::array();
+  for (const Json& line : items(*census, "census")) {
+    const auto node = number(line, "node");
+    const bool is_channel = std::any_of(channels->begin(), channels->end(),
+                                        [&](const Channel& one) { return one.node == node; });
+    if (text(line, "tenant") == cgroup && !is_channel) left.push_back(line);
+  }
+  return left;
+}
+
+// Begins it and, unless it is detached, waits for its end. A signal cancels it.
+Result<Json> begin_and_wait(const MigrateCommand& command, const Environment& environment) {
+  auto client = Client::connect(environment.client);
+  if (!client.ok()) return client.error();
+  if (!command.tenant_set.is_null()) {
+    auto set = client->call("tenant.set", command.tenant_set);
+    if (!set.ok()) return set.error();
+  }
+  auto request = call_request(*client, command.method.c_str(), command.params);
+  if (!request.ok() || command.detach) return request;
+  request = wait_until_ended(*client, std::move(*request), environment);
+  if (request.ok() && !has_ended(*request)) request = cancel(*client, *number(*request, "id"));
+  return request;
+}
+
 }  // namespace
 
 Result<int> run_migrate(const MigrateCommand& command, bool json, const Environment& environment) {
-  auto client = Client::connect(environment.client);
-  if (!client.ok()) return client.error();
-  int signal = command.detach ? 0 : environment.stop_signal();
-  auto request = call_request(*client, "migrate", command.params);
+  auto request = begin_and_wait(command, environment);
   if (!request.ok()) return request.error();
-  if (!command.detach) {
-    request = wait_until_ended(*client, std::move(*request), environment);
-    signal = environment.stop_signal();
-    if (request.ok() && !has_ended(*request)) request = cancel(*client, *number(*request, "id"));
-    if (!request.ok()) return request.error();
+  Json result = {{"request", *request}};
+  if (command.method == "redistribute" && !command.detach) {
+    auto left = elsewhere(text(command.params, "cgroup"), environment);
+    if (!left.ok()) return left.error();
+    result["elsewhere"] = *std::move(left);
   }
-  environment.out << (json ? to_line({{"request", *request}})
-                           : render_request(*request, environment.page_bytes));
+  environment.out << (json ? to_line(result) : render_moved(result, environment.page_bytes));
   if (command.detach) return 0;
-  return outcome(*request, signal, environment.err);
+  return outcome(*request, environment.stop_signal(), environment.err);
 }
 
 }  // namespace memsluice

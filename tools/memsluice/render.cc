@@ -370,21 +370,44 @@ std::string render_status(const Json& status, uint64_t page_bytes) {
 
 }  // namespace
 
+std::string target_of(const Json& request) {
+  if (const auto node = number(request, "target_node")) return fmt::format("to node {}", *node);
+  return flag(request, "on_touch") == true ? "to its channels, when touched" : "to its channels";
+}
+
 std::string render_request(const Json& request, uint64_t page_bytes) {
+  const bool marks = flag(request, "on_touch") == true;
   const auto pages = [&](const char* key) {
     const auto value = number(request, key);
     return fmt::format("{} ({} pages)", size_of_pages(value, page_bytes), human_count(value));
   };
   std::string result =
-      fmt::format("request {}: {} to node {}: {}\n", count(request, "id"), name(request, "object"),
-                  count(request, "target_node"), name(request, "state"));
+      fmt::format("request {}: {} {}: {}\n", count(request, "id"), name(request, "object"),
+                  target_of(request), name(request, "state"));
   const Json& error = member(request, "error");
   if (error.is_object()) result += fmt::format("  error         {}\n", name(error, "message"));
   result += fmt::format("  looked at     {} of {}\n", pages("seen_pages"), pages("total_pages"));
-  result += fmt::format("  moved         {}\n", pages("moved_pages"));
+  result += fmt::format("  {:<13} {}\n", marks ? "marked" : "moved", pages("moved_pages"));
   result += fmt::format("  already there {}\n", pages("already_there_pages"));
   result += fmt::format("  refused       {}\n", refused_text(member(request, "refused_pages")));
   return result;
+}
+
+std::string render_moved(const Json& result, uint64_t page_bytes) {
+  std::string text = render_request(member(result, "request"), page_bytes);
+  for (const Json& line : items(result, "elsewhere")) {
+    const auto of_processes = [&](const char* key) {
+      const Json& pages = member(line, key);
+      return number(pages, "anon").value_or(0) + number(pages, "shmem").value_or(0);
+    };
+    if (of_processes("pages") == 0) continue;
+    text += fmt::format("  on node {:<5} {} are left", count(line, "node"),
+                        size_of_pages(of_processes("pages"), page_bytes));
+    if (of_processes("held_pages") > 0)
+      text += fmt::format(", {} of it held", size_of_pages(of_processes("held_pages"), page_bytes));
+    text += '\n';
+  }
+  return text;
 }
 
 std::string render_result(std::string_view method, const Json& params, const Json& result,

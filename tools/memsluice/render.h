@@ -12,6 +12,9 @@ namespace memsluice {
 std::string render_result(std::string_view method, const Json& params, const Json& result,
                           uint64_t page_bytes);
 
+// A request, and the lines of a census ("elsewhere") with what it has left on other nodes.
+std::string render_moved(const Json& result, uint64_t page_bytes);
+
 // "request 7: pid 4711 to node 0: done", then what became of the pages.
 std::string render_request(const Json& request, uint64_t page_bytes);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "tools/memsluice/run.h"
+#include "tools/memsluice/exit_status.h"
 
 #include <gtest/gtest.h>
 
@@ -246,6 +247,57 @@ TEST(Migrate, WaitsForTheEnd) {
             "  moved         125 MiB (32000 pages)\n"
             "  already there 2.7 MiB (700 pages)\n"
             "  refused       68 pages: 8 busy, 60 pinned\n");
+}
+
+// A tenant on these channels, of which sample_census() tells.
+FakeDaemon::Handler redistribution(const char* channels) {
+  return [=, requests = migration(1, "done")](const Json& request) -> std::optional<std::string> {
+    const std::string method = request["method"];
+    const Json tenant = {{"cgroup", "/redis.slice"}, {"policy", {{"channels", channels}}}};
+    if (method.starts_with("tenant.")) return reply_line(request, {{"tenant", tenant}});
+    if (method == "census") return reply_line(request, {{"census", sample_census()}});
+    return requests(request);
+  };
+}
+
+TEST(Channels, AreChangedThenPagesMoveAndWhatIsLeftIsTold) {
+  const FakeDaemon daemon(redistribution("2:1,3:1"));
+  const Outcome outcome =
+      run_with(daemon, "tenant channels /redis.slice --add 3 --remove 0 --mib-per-s 5");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(outcome.out,
+            "request 7: pid 4711 to node 1: done\n"
+            "  looked at     128 MiB (32768 pages) of 512 MiB (131072 pages)\n"
+            "  moved         125 MiB (32000 pages)\n"
+            "  already there 2.7 MiB (700 pages)\n"
+            "  refused       68 pages: 8 busy, 60 pinned\n"
+            "  on node 0     522 MiB are left, 520 KiB of it held\n");
+  std::vector<std::string> methods;
+  for (const Json& request : daemon.requests()) methods.push_back(request["method"]);
+  EXPECT_EQ(methods, (std::vector<std::string>{"hello", "tenant.set", "redistribute",
+                                               "request.wait", "hello", "tenant.get", "census"}));
+  EXPECT_EQ(daemon.requests()[1]["params"],
+            Json({{"cgroup", "/redis.slice"}, {"channels", "+3,-0"}}));
+}
+
+TEST(Channels, NothingIsLeftOnNodesThatAreChannels) {
+  const FakeDaemon daemon(redistribution("0:1"));
+  const Outcome outcome = run_with(daemon, "tenant channels /redis.slice --json");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(Json::parse(outcome.out)["elsewhere"], Json::array());
+  EXPECT_EQ(calls(daemon, "tenant.set"), 0U);
+}
+
+TEST(Channels, AreNotMovedToWhenTheyCannotBeSet) {
+  const Error error{.code = ErrorCode::kBadRequest, .object = "channels", .message = "no"};
+  const FakeDaemon daemon([=, known = redistribution("0:1")](const Json& request) {
+    return request["method"] == "tenant.set" ? std::optional(error_line(request, error))
+                                             : known(request);
+  });
+  const Outcome outcome = run_with(daemon, "tenant channels /redis.slice --add 9");
+  EXPECT_EQ(outcome.status, exit_status(ErrorCode::kBadRequest));
+  EXPECT_EQ(calls(daemon, "redistribute"), 0U);
 }
 
 TEST(Migrate, DoesNotWaitWhenDetached) {
