@@ -8,13 +8,15 @@ from guest_programs import ROOT, build
 
 sys.path[:0] = [str(ROOT / "tests/vm"), str(ROOT / "tests")]
 
-from bench import copy, migrate, placement, tiering  # noqa: E402
+from bench import copy, isolation, migrate, placement, redistribute, tiering  # noqa: E402
 from testbed.errors import TestbedError  # noqa: E402
 
 BENCHMARKS = {
     "copy": copy.run,
+    "isolation": isolation.run,
     "migrate": migrate.run,
     "placement": placement.run,
+    "redistribute": redistribute.run,
     "tiering": tiering.run,
 }
 

@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TARGETS = (
     "memsluiced", "memsluice", "redis-load", "hot-set", "migrate-lists", "fault-cost",
+    "memory-load", "redistribute-load",
     "memsluice-traffic", "memsluice_traffic_plugin",
 )  # fmt: skip
 
