@@ -13,6 +13,8 @@
 namespace memsluice {
 namespace {
 
+constexpr Milliseconds kReplayLook{5000};
+
 std::optional<gid_t> group_id(const std::string& name) {
   group entry = {};
   group* found = nullptr;
@@ -56,6 +58,7 @@ Daemon::Daemon(DaemonOptions options, Config config, const Paths& paths, Module&
       migrations_(module, paths, loop, log),
       upkeep_(tenants_, migrations_, clock, log),
       cpuset_keeper_(paths, log),
+      dsa_replay_(engines, clock, log),
       methods_(module, tenants_, migrations_, upkeep_, engines, census, loop, clock, paths, facts_,
                [this] { return reload(); }),
       server_(loop, methods_, log, [this](const Peer& peer) { return may_change(peer); }) {}
@@ -74,6 +77,10 @@ void Daemon::take_settings(const Config& config) {
   group_ = group_id(config.group);
   if (!group_) log_.warning("there is no group {}: only root may change anything", config.group);
   look_timer_ = loop_.every(config.rescan, [this] { look(); });
+  replay_timer_ = {};
+  if (config.dsa_replay)
+    replay_timer_ =
+        loop_.every(kReplayLook, [this] { dsa_replay_.look(tenants_.config().dsa_configuration); });
   upkeep_timer_ = {};
   if (config.upkeep > Milliseconds(0))
     upkeep_timer_ = loop_.every(config.upkeep, [this] {
@@ -138,8 +145,8 @@ Result<void> Daemon::run() {
   socket_ = path;
   if (auto started = server_.start(*std::move(listening)); !started.ok()) return started;
 
-  log_.info("memsluiced {} listens at {}", facts_.version, socket_);
   look();
+  log_.info("memsluiced {} listens at {}", facts_.version, socket_);
   service_manager_.notify("READY=1");
   if (auto period = service_manager_.watchdog_period())
     watchdog_timer_ = loop_.every(*period, [this] { service_manager_.notify("WATCHDOG=1"); });

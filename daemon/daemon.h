@@ -14,6 +14,7 @@
 #include "daemon/control/census.h"
 #include "daemon/control/config.h"
 #include "daemon/control/cpuset_keeper.h"
+#include "daemon/control/dsa_replay.h"
 #include "daemon/control/engines.h"
 #include "daemon/control/migrations.h"
 #include "daemon/control/tenants.h"
@@ -58,6 +59,7 @@ class Daemon {
   Migrations migrations_;
   Upkeep upkeep_;
   CpusetKeeper cpuset_keeper_;
+  DsaReplay dsa_replay_;
   Methods methods_;
   Server server_;
   std::string socket_;
@@ -65,6 +67,7 @@ class Daemon {
   std::string told_status_;
   EventLoop::Timer look_timer_;
   EventLoop::Timer upkeep_timer_;
+  EventLoop::Timer replay_timer_;
   EventLoop::Timer watchdog_timer_;
 };
 

@@ -264,11 +264,9 @@ Result<Json> Methods::redistribute(const Json& params) {
     return Error{.code = ErrorCode::kBadRequest,
                  .object = "mib_per_s",
                  .message = "goes not with on_touch: pages move when they are touched"};
-  auto started = migrations_.start(redistribution);
-  if (started.ok() && redistribution.on_touch)
-    if (auto tenant = tenants_.get(redistribution.cgroup); tenant.ok())
-      upkeep_.leave_alone(tenant->cgroup.id);
-  return wrapped("request", started);
+  if (auto tenant = tenants_.get(redistribution.cgroup); tenant.ok())
+    upkeep_.make_way(tenant->cgroup.id, redistribution.on_touch);
+  return wrapped("request", migrations_.start(redistribution));
 }
 
 Result<Json> Methods::request_list(const Json& params) {

@@ -165,6 +165,7 @@ void read_root(TomlTable& root, Config& config) {
   }
   if (auto dsa = root.table("dsa")) {
     take(dsa->converted<std::string>("configuration", parse_file), config.dsa_configuration);
+    take(dsa->boolean("replay"), config.dsa_replay);
     dsa->finish();
   }
   if (auto defaults = root.table("defaults")) {

@@ -68,6 +68,7 @@ struct Config {
   std::string socket = "/run/memsluice/api";
   std::string group = "memsluice";
   std::string dsa_configuration = "/etc/accel-config/accel-config.conf";
+  bool dsa_replay = false;  // devices that have lost our queues are reset and configured again
   Milliseconds upkeep{30000};  // between two looks at what lies beside its channels; 0: none
   uint32_t upkeep_mib_per_s = 128;
   std::set<int> exclusive =

@@ -8,7 +8,7 @@
 namespace memsluice {
 namespace {
 
-constexpr Milliseconds kPauseMax{60 * 60 * 1000};
+constexpr Milliseconds kUpkeepPauseMax{60 * 60 * 1000};
 // Less is not worth the walk over all page frames: stacks, page cache that became shared memory.
 constexpr uint64_t kShareOfAll = 64;
 constexpr uint64_t kGranulesSlack = 2;
@@ -70,20 +70,30 @@ bool Upkeep::has_ended(const std::string& path, Care& care, Milliseconds period)
   auto request = migrations_.get(care.request);
   if (request.ok() && !request->has_ended()) return false;
   care.request = 0;
+  if (request.ok() && request->status.state == MEMSLUICE_REQUEST_CANCELLED) return true;
   const uint64_t moved = request.ok() ? request->status.moved_pages : 0;
   // What cannot move now may be able to in a while, and what is as it must be is looked at in vain.
-  care.pause = moved > 0 ? period : std::clamp(care.pause * 2, period, kPauseMax);
+  care.pause = moved > 0 ? period : std::clamp(care.pause * 2, period, kUpkeepPauseMax);
   care.next = clock_.monotonic() + care.pause;
   if (moved > 0)
     log_.info("{}: {} pages that lay elsewhere are on their channels again", path, moved);
   return true;
 }
 
+bool Upkeep::somebody_moves(const std::string& path) {
+  const auto requests = migrations_.list();
+  return std::any_of(requests.begin(), requests.end(), [&](const RequestView& request) {
+    return !request.has_ended() && request.object == path;
+  });
+}
+
 void Upkeep::care_for(const TenantView& tenant, const std::map<int, uint64_t>& node_bytes,
                       Milliseconds period, uint32_t mib_per_s) {
   const Placement& placement = tenant.placed.placement;
   Care& care = cares_[tenant.cgroup.id];
-  if (!has_ended(tenant.cgroup.path, care, period) || clock_.monotonic() < care.next) return;
+  if (!has_ended(tenant.cgroup.path, care, period) || clock_.monotonic() < care.next ||
+      somebody_moves(tenant.cgroup.path))
+    return;
   const uint64_t bytes = misplaced_bytes(placement, node_bytes);
   if (bytes <= slack_bytes(placement, 0)) return;
   log_.debug("{}: {} lie elsewhere than on its channels", tenant.cgroup.path, format_bytes(bytes));
@@ -92,7 +102,7 @@ void Upkeep::care_for(const TenantView& tenant, const std::map<int, uint64_t>& n
   if (started.ok()) {
     care.request = started->id;
   } else {
-    care.pause = std::clamp(care.pause * 2, period, kPauseMax);
+    care.pause = std::clamp(care.pause * 2, period, kUpkeepPauseMax);
     care.next = clock_.monotonic() + care.pause;
   }
 }
@@ -111,8 +121,13 @@ void Upkeep::look(Milliseconds period, uint32_t mib_per_s) {
       care_for(tenant, bytes.at(tenant.cgroup.id), period, mib_per_s);
 }
 
-void Upkeep::leave_alone(uint64_t cgroup_id) {
-  cares_[cgroup_id].next = clock_.monotonic() + kLeftAlone;
+void Upkeep::make_way(uint64_t cgroup_id, bool on_touch) {
+  Care& care = cares_[cgroup_id];
+  if (care.request != 0) {
+    // It may have ended.
+    [[maybe_unused]] auto cancelled = migrations_.cancel(care.request);
+  }
+  care.next = clock_.monotonic() + (on_touch ? kLeftAlone : Milliseconds(0));
 }
 
 }  // namespace memsluice

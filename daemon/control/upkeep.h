@@ -32,8 +32,9 @@ class Upkeep {
 
   // Once a period; `mib_per_s` for each request.
   void look(Milliseconds period, uint32_t mib_per_s);
-  // Its pages have been told to move when they are touched: that takes its time.
-  void leave_alone(uint64_t cgroup_id);
+  // Somebody brings the tenant's pages to their channels himself: what runs for it ends, and the next
+  // look at it waits, for long where pages move when they are touched.
+  void make_way(uint64_t cgroup_id, bool on_touch);
 
  private:
   struct Care {
@@ -44,6 +45,7 @@ class Upkeep {
 
   // Whether its request has ended, and what comes of that.
   bool has_ended(const std::string& path, Care& care, Milliseconds period);
+  bool somebody_moves(const std::string& path);
   void care_for(const TenantView& tenant, const std::map<int, uint64_t>& node_bytes,
                 Milliseconds period, uint32_t mib_per_s);
 

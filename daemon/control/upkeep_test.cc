@@ -149,9 +149,22 @@ TEST_F(UpkeepTest, TriesLessAndLessOftenInVain) {
 }
 
 TEST_F(UpkeepTest, LeavesAloneWhatIsToMoveWhenTouched) {
-  upkeep_->leave_alone(id_);
+  upkeep_->make_way(id_, true);
   EXPECT_EQ(requests_after(Milliseconds(5 * 60 * 1000)), 0u);
   EXPECT_EQ(requests_after(Milliseconds(6 * 60 * 1000)), 1u);
+}
+
+TEST_F(UpkeepTest, MakesWayForWhoMovesThemHimself) {
+  ASSERT_EQ(requests_after(kPeriod), 1u);
+  upkeep_->make_way(id_, false);
+  EXPECT_EQ(module_.requests().at(1)->status.state,
+            static_cast<uint32_t>(MEMSLUICE_REQUEST_CANCELLED));
+  ASSERT_TRUE(loop_->run_once(Milliseconds(0)).ok());
+  ASSERT_TRUE(migrations_->start(Redistribution{.cgroup = "/redis.slice"}).ok());
+  EXPECT_EQ(requests_after(kPeriod), 2u);
+  EXPECT_EQ(requests_after(kPeriod), 2u) << "somebody's runs";
+  end_moved(2, 1);
+  EXPECT_EQ(requests_after(kPeriod), 3u);
 }
 
 TEST_F(UpkeepTest, LivesOnWithoutTheModule) {

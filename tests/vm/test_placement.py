@@ -227,7 +227,7 @@ def test_others_are_kept_off_exclusive_channels(module: Vm) -> None:
         stop(daemon)
         module.run(f"echo 1 > {root}/beside.slice/cpuset.mems; mkdir {root}/new.slice")
         daemon = run_daemon('exclusive = "1,2"\n')
-        become(kept | {"new.slice": "0,3"})
+        become(kept | {"beside.slice": "0,3", "new.slice": "0,3"})
         enter = f"echo $$ > {root}/new.slice/cgroup.procs"
         maps = module.run(f"{enter}; python3 -c '{FILLER}' 8").stdout
         assert " N0=" in maps and " N1=" not in maps and " N2=" not in maps
