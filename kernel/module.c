@@ -4,6 +4,7 @@
 #include <linux/module.h>
 
 #include "kernel/abi/abi.h"
+#include "kernel/channel/nodes.h"
 #include "kernel/channel/placement.h"
 #include "kernel/compat/memory_tiers.h"
 #include "kernel/compat/no_access.h"
@@ -36,6 +37,7 @@ static const struct {
 	{ MEMSLUICE_FEATURE_ENGINES, "engines" },
 	{ MEMSLUICE_FEATURE_CENSUS, "census" },
 	{ MEMSLUICE_FEATURE_PLACEMENT, "placement" },
+	{ MEMSLUICE_FEATURE_HOTPLUG, "hotplug" },
 	{ MEMSLUICE_FEATURE_REDISTRIBUTE, "redistribute" },
 };
 
@@ -104,9 +106,12 @@ static int __init memsluice_start(void)
 	err = tiers() ? memsluice_tier_start() : 0;
 	if (err)
 		goto stop_scan;
-	err = memsluice_sysfs_start();
+	err = memsluice_channels_start();
 	if (err)
 		goto stop_tier;
+	err = memsluice_sysfs_start();
+	if (err)
+		goto stop_channels;
 	err = memsluice_procfs_start();
 	if (err)
 		goto stop_sysfs;
@@ -121,6 +126,8 @@ stop_procfs:
 stop_sysfs:
 	memsluice_sysfs_stop();
 	memsluice_assist_stop();
+stop_channels:
+	memsluice_channels_stop();
 stop_tier:
 	if (tiers())
 		memsluice_tier_stop();
@@ -142,6 +149,7 @@ static void __exit memsluice_stop(void)
 	memsluice_procfs_stop();
 	memsluice_sysfs_stop();
 	memsluice_assist_stop();
+	memsluice_channels_stop();
 	if (tiers())
 		memsluice_tier_stop();
 	if (scans())

@@ -31,7 +31,8 @@
 #define MEMSLUICE_FEATURE_ENGINES (1ULL << 7) /* copy engines are told of, tested and drained */
 #define MEMSLUICE_FEATURE_CENSUS (1ULL << 8) /* page frames are counted by who is charged */
 #define MEMSLUICE_FEATURE_PLACEMENT (1ULL << 9) /* new pages of a tenant lie on its channels */
-/* Bit 10 is not in use. */
+#define MEMSLUICE_FEATURE_HOTPLUG                                                                  \
+	(1ULL << 10) /* channels are made of withheld memory, and go again */
 #define MEMSLUICE_FEATURE_REDISTRIBUTE                                                             \
 	(1ULL << 11) /* ... and those that it has are brought there */
 
@@ -355,6 +356,93 @@ struct memsluice_placement {
 	__u64 spilled_folios; /* out: that found all channels full, and went where the kernel chose */
 };
 
+/*
+ * A channel is a node with memory that has a name. Either the node was there, and is only named; or it
+ * is made of a range of physical memory that was withheld from the kernel at boot (memmap=), and can be
+ * taken away again. While there is one of the latter, the module cannot be unloaded.
+ */
+#define MEMSLUICE_CHANNEL_NAME_BYTES 32
+
+/* Who has brought memory blocks online. */
+#define MEMSLUICE_ONLINED_BY_KERNEL (1U << 0) /* as auto_online_blocks says */
+#define MEMSLUICE_ONLINED_BY_MODULE (1U << 1)
+#define MEMSLUICE_ONLINED_BY_OTHERS (1U << 2) /* user space: udev */
+
+/*
+ * Needs CAP_SYS_ADMIN, as does CHANNEL_REMOVE. One of them at a time: the others wait.
+ *
+ * EINVAL: a name that is empty, does not end, or holds anything but letters, digits, "_", "-", ".";
+ * ENOTUNIQ: another channel has the name; EEXIST: the node is a channel, or the range overlaps one;
+ * ENODEV: a node to be named has no memory, or one to be made was not possible at boot, or the
+ * firmware's tables name none; ENOTEMPTY: the node to be made has memory; ERANGE: the range does not
+ * consist of whole memory blocks, or lies where the kernel can use none; EADDRINUSE: it is in use, as
+ * memory or by a driver; EADDRNOTAVAIL: the firmware does not say that all of it is memory;
+ * EOPNOTSUPP: no HOTPLUG.
+ *
+ * All blocks of a range come online as movable memory, whoever brings them online, or it is refused.
+ * Adding goes to its end, whatever becomes of the caller.
+ */
+struct memsluice_channel_add {
+	__u32 size;
+	__s32 node; /* also out; -1, with a range: as the firmware's tables say */
+	__u64 start; /* physical, in bytes */
+	__u64 length; /* in bytes; 0, and start 0: the node is there */
+	char name[MEMSLUICE_CHANNEL_NAME_BYTES];
+	char group[MEMSLUICE_CHANNEL_NAME_BYTES]; /* whatever belongs together; may be empty */
+	__u32 onlined_by; /* out: MEMSLUICE_ONLINED_BY_* */
+	__u32 reserved;
+};
+
+#define MEMSLUICE_REMOVE_DEADLINE_MS_MAX 3600000U
+
+/*
+ * Forgets the name of a node; takes away what was added. Pages on it move to the other channels of
+ * their tenants, else to the nearest nodes; then its blocks are taken offline, one by one. When it
+ * cannot be done within the deadline, or a signal comes, those that were are brought online again:
+ * then it is a channel as before, with fewer pages.
+ *
+ * ENOENT: no such channel; EBUSY: a tenant is placed on it; ENOSPC: its pages find no room elsewhere;
+ * ETIMEDOUT: some pages stay, as pages and held_pages say; EINTR: a signal came.
+ */
+struct memsluice_channel_remove {
+	__u32 size;
+	__s32 node;
+	__u32 deadline_ms; /* 1 to MEMSLUICE_REMOVE_DEADLINE_MS_MAX */
+	__u32 blocks; /* everything from here on is out: that the channel has */
+	__u32 kept_blocks; /* that could not be taken offline */
+	__u32 lost_blocks; /* that could not be brought online again */
+	__u64 moved_pages; /* by this module; the kernel moves what it left */
+	__u64 tenant_id; /* EBUSY: a tenant that is placed on it */
+	__u64 holder_id; /* the cgroup that is charged for most held pages; 0: none is */
+	/* What is on the blocks that were kept, as in struct memsluice_census_row. */
+	__u64 pages[MEMSLUICE_FRAME_KINDS_ROOM];
+	__u64 held_pages[MEMSLUICE_FRAME_KINDS_ROOM];
+};
+
+enum memsluice_channel_state {
+	MEMSLUICE_CHANNEL_ONLINE = 0,
+	MEMSLUICE_CHANNEL_ADDING = 1,
+	MEMSLUICE_CHANNEL_REMOVING = 2,
+};
+
+/* ENOENT: there are no more. */
+struct memsluice_channel_status {
+	__u32 size;
+	__u32 index; /* in, in ascending order of nodes; everything from here on is out */
+	__s32 node;
+	__u32 state; /* enum memsluice_channel_state */
+	char name[MEMSLUICE_CHANNEL_NAME_BYTES];
+	char group[MEMSLUICE_CHANNEL_NAME_BYTES];
+	__u64 start; /* of what was added */
+	__u64 length; /* 0: the node was there */
+	__u64 block_bytes; /* of a memory block: of what ranges have to consist */
+	__u32 blocks; /* memory blocks: of the range, or online on a node that was there */
+	__u32 online_blocks;
+	__u32 movable_blocks; /* of these, that no kernel memory can keep */
+	__u32 onlined_by; /* MEMSLUICE_ONLINED_BY_* */
+	__u64 moved_pages; /* REMOVING: so far */
+};
+
 #define MEMSLUICE_IOC_VERSION _IO(MEMSLUICE_IOC_TYPE, 0x00) /* memsluice_version */
 #define MEMSLUICE_IOC_TENANT_SET _IO(MEMSLUICE_IOC_TYPE, 0x10) /* memsluice_tenant_set */
 #define MEMSLUICE_IOC_TENANT_CLEAR _IO(MEMSLUICE_IOC_TYPE, 0x11) /* memsluice_tenant_clear */
@@ -369,5 +457,8 @@ struct memsluice_placement {
 #define MEMSLUICE_IOC_ENGINE_QUEUE _IO(MEMSLUICE_IOC_TYPE, 0x31) /* memsluice_engine_queue */
 #define MEMSLUICE_IOC_ENGINE_ACT _IO(MEMSLUICE_IOC_TYPE, 0x32) /* memsluice_engine_act */
 #define MEMSLUICE_IOC_CENSUS _IO(MEMSLUICE_IOC_TYPE, 0x40) /* memsluice_census */
+#define MEMSLUICE_IOC_CHANNEL_ADD _IO(MEMSLUICE_IOC_TYPE, 0x50) /* memsluice_channel_add */
+#define MEMSLUICE_IOC_CHANNEL_REMOVE _IO(MEMSLUICE_IOC_TYPE, 0x51) /* memsluice_channel_remove */
+#define MEMSLUICE_IOC_CHANNEL_STATUS _IO(MEMSLUICE_IOC_TYPE, 0x52) /* memsluice_channel_status */
 
 #endif

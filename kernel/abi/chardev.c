@@ -16,6 +16,7 @@
 
 #include "kernel/abi/abi.h"
 #include "kernel/channel/census.h"
+#include "kernel/channel/nodes.h"
 #include "kernel/channel/placement.h"
 #include "kernel/channel/redistribute.h"
 #include "kernel/compat/memory_tiers.h"
@@ -40,6 +41,9 @@ static_assert(sizeof(struct memsluice_engine_act) == 40);
 static_assert(sizeof(struct memsluice_census_row) == 280);
 static_assert(sizeof(struct memsluice_census) == 32);
 static_assert(sizeof(struct memsluice_placement) == 552);
+static_assert(sizeof(struct memsluice_channel_add) == 96);
+static_assert(sizeof(struct memsluice_channel_remove) == 304);
+static_assert(sizeof(struct memsluice_channel_status) == 128);
 
 /*
  * Reads an extensible structure. Whatever the caller's has beyond ours must be zero. Size is the
@@ -614,6 +618,47 @@ static long ioctl_census(void __user *user)
 	return err ?: put_struct(census, user);
 }
 
+static long ioctl_channel_add(void __user *user)
+{
+	struct memsluice_channel_add add;
+	int err;
+
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	err = get_struct(add, user);
+	if (err)
+		return err;
+	if ((add.start || add.length) && !has(MEMSLUICE_FEATURE_HOTPLUG))
+		return -EOPNOTSUPP;
+	return memsluice_channel_add(&add) ?: put_struct(add, user);
+}
+
+/* What has become of it is told also when it has failed. */
+static long ioctl_channel_remove(void __user *user)
+{
+	struct memsluice_channel_remove given, remove = {};
+	int err;
+
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	err = get_struct(given, user);
+	if (err)
+		return err;
+	remove.size = given.size;
+	remove.node = given.node;
+	remove.deadline_ms = given.deadline_ms;
+	err = memsluice_channel_remove(&remove);
+	return put_struct(remove, user) ?: err;
+}
+
+static long ioctl_channel_status(void __user *user)
+{
+	struct memsluice_channel_status status;
+	int err = get_struct(status, user) ?: memsluice_channel_status(&status);
+
+	return err ?: put_struct(status, user);
+}
+
 static long device_ioctl(struct file *file, unsigned int command, unsigned long argument)
 {
 	void __user *user = (void __user *)argument;
@@ -643,6 +688,12 @@ static long device_ioctl(struct file *file, unsigned int command, unsigned long 
 		return ioctl_engine_act(user);
 	case MEMSLUICE_IOC_CENSUS:
 		return ioctl_census(user);
+	case MEMSLUICE_IOC_CHANNEL_ADD:
+		return ioctl_channel_add(user);
+	case MEMSLUICE_IOC_CHANNEL_REMOVE:
+		return ioctl_channel_remove(user);
+	case MEMSLUICE_IOC_CHANNEL_STATUS:
+		return ioctl_channel_status(user);
 	}
 	return -ENOTTY;
 }

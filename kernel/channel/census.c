@@ -225,9 +225,9 @@ static void move_rows(struct census *census, struct memsluice_census_table *tabl
 	xa_destroy(&census->rows);
 }
 
-static int count_node(int nid, struct memsluice_census_table *table)
+static int count_range(int nid, unsigned long pfn, unsigned long end,
+		       struct memsluice_census_table *table)
 {
-	unsigned long pfn = node_start_pfn(nid), end = node_end_pfn(nid);
 	struct census census = { .nid = nid };
 	int err = 0;
 
@@ -242,6 +242,19 @@ static int count_node(int nid, struct memsluice_census_table *table)
 	}
 	move_rows(&census, table);
 	return err;
+}
+
+static int count_node(int nid, struct memsluice_census_table *table)
+{
+	return count_range(nid, node_start_pfn(nid), node_end_pfn(nid), table);
+}
+
+int memsluice_census_take_frames(int nid, unsigned long pfn, unsigned long end,
+				 struct memsluice_census_table *table)
+{
+	INIT_LIST_HEAD(&table->entries);
+	table->count = 0;
+	return count_range(nid, pfn, end, table);
 }
 
 int memsluice_census_take(int nid, struct memsluice_census_table *table)

@@ -29,6 +29,10 @@ struct memsluice_census_table {
  * Return: 0; -ENOMEM; -EINTR when a fatal signal came.
  */
 int memsluice_census_take(int nid, struct memsluice_census_table *table);
+
+/* The same of page frames of a node, [@pfn, @end): what CPUs hold as new, they hold. */
+int memsluice_census_take_frames(int nid, unsigned long pfn, unsigned long end,
+				 struct memsluice_census_table *table);
 void memsluice_census_free(struct memsluice_census_table *table);
 
 #endif

@@ -56,8 +56,9 @@ struct note {
 	u64 index;
 };
 
-static DEFINE_MUTEX(lock); /* what is hooked */
+static DEFINE_MUTEX(lock); /* what is hooked, and withdrawn */
 static bool hooked;
+static nodemask_t withdrawn;
 static struct stand_in *stand_ins; /* by node */
 
 /* The policies that mean: none has been set. */
@@ -422,6 +423,57 @@ static bool any_is_placed(void)
 	return placed;
 }
 
+static bool names(const struct memsluice_placement *placement, const nodemask_t *nodes)
+{
+	bool found = false;
+	u32 i;
+
+	for (i = 0; i < placement->count; i++)
+		found |= node_isset(placement->channels[i].node, *nodes);
+	return found;
+}
+
+static bool is_placed_on(struct memsluice_tenant *tenant, int nid)
+{
+	const struct memsluice_placed *placed;
+	bool found = false;
+	u32 i;
+
+	rcu_read_lock();
+	placed = rcu_dereference(tenant->placed);
+	for (i = 0; placed && i < placed->count; i++)
+		found |= placed->channels[i].node == nid;
+	rcu_read_unlock();
+	return found;
+}
+
+int memsluice_placement_withdraw(int nid, u64 *tenant_id)
+{
+	struct memsluice_tenant *tenant;
+	bool placed = false;
+	u64 id = 0;
+
+	mutex_lock(&lock);
+	while (!placed && (tenant = memsluice_tenant_next(id))) {
+		id = tenant->cgroup_id;
+		placed = is_placed_on(tenant, nid);
+		memsluice_tenant_put(tenant);
+	}
+	if (placed)
+		*tenant_id = id;
+	else
+		node_set(nid, withdrawn);
+	mutex_unlock(&lock);
+	return placed ? -EBUSY : 0;
+}
+
+void memsluice_placement_offer(int nid)
+{
+	mutex_lock(&lock);
+	node_clear(nid, withdrawn);
+	mutex_unlock(&lock);
+}
+
 static struct memsluice_placed *make(const struct memsluice_placement *placement)
 {
 	struct memsluice_placed *placed;
@@ -456,6 +508,8 @@ int memsluice_placement_set(const struct memsluice_placement *placement)
 	tenant = memsluice_tenant_get(placement->cgroup_id);
 	if (!tenant)
 		err = -ENOENT;
+	else if (names(placement, &withdrawn))
+		err = -ENODEV;
 	else if (placed)
 		err = start();
 	if (!err)

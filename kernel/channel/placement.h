@@ -14,7 +14,7 @@ struct vm_area_struct;
  *
  * Context: process.
  * Return: 0; -ENOENT when there is no such tenant; -EINVAL and
- * -ERANGE as memsluice_spread_make(); -EOPNOTSUPP when the allocator cannot be hooked; -EBUSY when
+ * -ERANGE as memsluice_spread_make(); -ENODEV when a node is being taken away; -EOPNOTSUPP when the allocator cannot be hooked; -EBUSY when
  * ftrace is switched off; -ENOMEM.
  */
 int memsluice_placement_set(const struct memsluice_placement *placement);
@@ -45,6 +45,13 @@ int memsluice_placement_target(const struct memsluice_placed *placed, u64 index,
  * the mapping stays meanwhile; does not sleep.
  */
 int memsluice_placement_may_move(const struct vm_area_struct *vma, int target);
+
+/*
+ * No tenant is placed on a node until it is offered again. Return: 0; -EBUSY: one is, @tenant_id.
+ * Context: process.
+ */
+int memsluice_placement_withdraw(int nid, u64 *tenant_id);
+void memsluice_placement_offer(int nid);
 
 /* Some tenant with a placement has ended: what is hooked may have become needless. Context: any. */
 void memsluice_placement_tenant_ended(void);

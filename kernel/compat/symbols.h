@@ -2,7 +2,10 @@
 #ifndef MEMSLUICE_COMPAT_SYMBOLS_H
 #define MEMSLUICE_COMPAT_SYMBOLS_H
 
+#include <asm/e820/api.h>
+#include <linux/device.h>
 #include <linux/fs.h>
+#include <linux/memory.h>
 #include <linux/mempolicy.h>
 #include <linux/migrate.h>
 #include <linux/mm.h>
@@ -125,6 +128,15 @@
 	  (struct mmu_notifier_range * range), 0)                                                  \
 	X(MEMSLUICE_FEATURE_REDISTRIBUTE, void, __mmu_notifier_invalidate_range_end,               \
 	  (struct mmu_notifier_range * range), )                                                   \
+	X(MEMSLUICE_FEATURE_HOTPLUG, void, lock_device_hotplug, (void), )                          \
+	X(MEMSLUICE_FEATURE_HOTPLUG, void, unlock_device_hotplug, (void), )                        \
+	X(MEMSLUICE_FEATURE_HOTPLUG, int, device_online, (struct device * dev), -ENOSYS)           \
+	X(MEMSLUICE_FEATURE_HOTPLUG, int, device_offline, (struct device * dev), -ENOSYS)          \
+	X(MEMSLUICE_FEATURE_HOTPLUG, int, walk_memory_blocks,                                      \
+	  (unsigned long start, unsigned long size, void *arg, walk_memory_blocks_func_t func),    \
+	  -ENOSYS)                                                                                 \
+	X(MEMSLUICE_FEATURE_HOTPLUG, bool, e820__mapped_raw_any,                                   \
+	  (u64 start, u64 end, enum e820_type type), false)                                        \
 	X(0, bool, node_is_toptier, (int node), false)                                             \
 	X(0, int, next_demotion_node, MEMSLUICE_DEMOTION_PARAMETERS, NUMA_NO_NODE)
 

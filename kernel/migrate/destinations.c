@@ -30,7 +30,7 @@ struct pool {
 	unsigned long taken[CLASSES]; /* folios that were asked for and have not come back */
 	unsigned long most_taken[CLASSES]; /* of late */
 	unsigned long fades_at; /* jiffies */
-	bool closed; /* memory of the node is being taken away */
+	unsigned int closed; /* by how many: memory of the node is being taken away */
 	u64 hits, misses, reused;
 };
 
@@ -353,15 +353,24 @@ static unsigned long shrink_scan(struct shrinker *unused, struct shrink_control 
 	return trim(pool) ?: SHRINK_STOP;
 }
 
-static void set_closed(struct pool *pool, bool closed)
+void memsluice_destinations_close(int nid)
 {
+	struct pool *pool = &pools[nid];
+
 	spin_lock(&pool->lock);
-	pool->closed = closed;
-	if (closed)
-		memset(pool->wanted, 0, sizeof(pool->wanted));
+	pool->closed++;
+	memset(pool->wanted, 0, sizeof(pool->wanted));
 	spin_unlock(&pool->lock);
-	if (closed)
-		trim(pool);
+	trim(pool);
+}
+
+void memsluice_destinations_open(int nid)
+{
+	struct pool *pool = &pools[nid];
+
+	spin_lock(&pool->lock);
+	pool->closed--;
+	spin_unlock(&pool->lock);
 }
 
 /*
@@ -375,11 +384,11 @@ static int memory_changes(struct notifier_block *unused, unsigned long action, v
 
 	if (action == MEM_GOING_OFFLINE) {
 		closed_nid = pfn_to_nid(memory->start_pfn);
-		set_closed(&pools[closed_nid], true);
+		memsluice_destinations_close(closed_nid);
 	} else if ((action == MEM_CANCEL_OFFLINE || action == MEM_OFFLINE) &&
 		   closed_nid != NUMA_NO_NODE) {
 		/* Pages that are gone no longer say whose they were. */
-		set_closed(&pools[closed_nid], false);
+		memsluice_destinations_open(closed_nid);
 		closed_nid = NUMA_NO_NODE;
 	}
 	return NOTIFY_OK;

@@ -40,6 +40,13 @@ void memsluice_destination_reuse(struct folio *folio);
 /* Of any folio: what is kept in a pool can be told from what else is in use. Context: any. */
 bool memsluice_destination_is_pooled(const struct folio *folio);
 
+/*
+ * Memory of a node is about to be taken away: its pool is emptied, and stays empty until it has been
+ * opened as often as it was closed.
+ */
+void memsluice_destinations_close(int nid);
+void memsluice_destinations_open(int nid);
+
 struct memsluice_pool_status {
 	unsigned long pages; /* in the pool now */
 	u64 hits; /* folios that came from it */
