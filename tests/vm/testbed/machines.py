@@ -11,6 +11,9 @@ from .errors import TestbedError
 from .paths import MACHINES
 
 PAGE_BLOCK_MIB = 2
+MEMORY_BLOCK_MIB = 128
+CXL_WINDOW_MIB = 256
+BELOW_4_GIB_MIB = 2048  # of memory, all of which lies below the devices' addresses
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,7 @@ class Node:
     cpus: int
     latency_ns: int | None
     bandwidth_mib_per_s: int | None
+    withheld: bool  # from the kernel, by its command line
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,13 @@ class Dsa:
 
 
 @dataclass(frozen=True)
+class Cxl:
+    """A CXL memory device (type 3, volatile), with a window of its own in the physical memory."""
+
+    size_mib: int
+
+
+@dataclass(frozen=True)
 class VmDescription:
     machine: str
     name: str
@@ -52,6 +63,7 @@ class VmDescription:
     nodes: tuple[Node, ...]
     traffic: Traffic | None
     dsa: tuple[Dsa, ...]
+    cxl: tuple[Cxl, ...]
 
     @property
     def cpus(self) -> int:
@@ -179,6 +191,7 @@ def _vm(table: _Table, machine: str, number: int) -> VmDescription:
         nodes=tuple(_node(node) for node in table.tables("node")),
         traffic=_traffic(table.table("traffic")),
         dsa=tuple(_dsa(dsa) for dsa in table.tables("dsa", optional=True)),
+        cxl=tuple(_cxl(cxl) for cxl in table.tables("cxl", optional=True)),
     )
     table.finish()
     if vm.nodes[0].cpus == 0:
@@ -187,6 +200,15 @@ def _vm(table: _Table, machine: str, number: int) -> VmDescription:
         raise table.wrong("counts_instructions", "needs a machine of one CPU")
     if any(dsa.node >= len(vm.nodes) for dsa in vm.dsa):
         raise table.wrong("dsa.node", f"there are {len(vm.nodes)} nodes, counted from 0")
+    if any(node.withheld for node in vm.nodes):
+        if sum(node.size_mib for node in vm.nodes) > BELOW_4_GIB_MIB:
+            raise table.wrong("node.withheld", f"needs a machine of {BELOW_4_GIB_MIB} MiB at most")
+        if any(node.size_mib % MEMORY_BLOCK_MIB for node in vm.nodes):
+            raise table.wrong("node.withheld", f"needs sizes that {MEMORY_BLOCK_MIB} MiB divide")
+        if vm.nodes[-1].withheld:
+            raise table.wrong("node.withheld", "not the last: it holds the firmware's tables")
+    if vm.cxl and vm.dsa:
+        raise table.wrong("cxl", "and dsa do not go together: their buses have the same numbers")
     if len({node.latency_ns is None for node in vm.nodes}) == 2:
         raise table.wrong("node", "latency_ns must be given for all nodes or for none")
     return vm
@@ -198,8 +220,11 @@ def _node(table: _Table) -> Node:
         cpus=table.take("cpus", int, 0),
         latency_ns=table.positive("latency_ns", None),
         bandwidth_mib_per_s=table.positive("bandwidth_mib_per_s", None),
+        withheld=table.take("withheld", bool, False),
     )
     table.finish()
+    if node.withheld and node.cpus:
+        raise table.wrong("withheld", "a node with CPUs cannot be")
     if node.size_mib % PAGE_BLOCK_MIB:
         raise table.wrong(
             "size_mib", f"must be a multiple of {PAGE_BLOCK_MIB}, not {node.size_mib}"
@@ -217,6 +242,14 @@ def _dsa(table: _Table) -> Dsa:
     if dsa.node < 0:
         raise table.wrong("node", f"must not be negative, not {dsa.node}")
     return dsa
+
+
+def _cxl(table: _Table) -> Cxl:
+    cxl = Cxl(size_mib=table.positive("size_mib"))
+    table.finish()
+    if cxl.size_mib % CXL_WINDOW_MIB:
+        raise table.wrong("size_mib", f"must be a multiple of {CXL_WINDOW_MIB}, as windows are")
+    return cxl
 
 
 def _traffic(table: _Table | None) -> Traffic | None:

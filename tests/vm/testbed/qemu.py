@@ -70,15 +70,15 @@ def command_line(vm: VmDescription, kernel: Kernel, files: Files) -> list[str]:
     *accelerator, cpu = _accelerator(vm, kernel, files)
     return [
         *binary(),
-        *accelerator, cpu + kernel.cpu_options,
+        *accelerator, cpu + kernel.cpu_options + (",hypervisor=off" if vm.cxl else ""),
         "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-        "-machine", "q35" + (",hmat=on" if vm.has_tiers else ""),
+        "-machine", _machine(vm),
         "-smp", str(vm.cpus),
         *(IOMMU if vm.iommu else ()),
         *_memory(vm, kernel),
         "-kernel", str(kernel.image()),
         "-initrd", str(files.initramfs),
-        "-append", _kernel_arguments(vm),
+        "-append", _kernel_arguments(vm, kernel),
         "-chardev", f"file,id=console,path={files.console}", "-serial", "chardev:console",
         "-device", "virtio-rng-pci",
         "-chardev", f"socket,id=qmp,fd={files.qmp_fd}",
@@ -87,7 +87,16 @@ def command_line(vm: VmDescription, kernel: Kernel, files: Files) -> list[str]:
         *_shares(vm, kernel),
         *_traffic(vm, files),
         *_dsa(vm),
+        *_cxl(vm),
     ]  # fmt: skip
+
+
+def _machine(vm: VmDescription) -> str:
+    windows = [
+        f"cxl-fmw.{i}.targets.0=cxl{i},cxl-fmw.{i}.size={device.size_mib}M"
+        for i, device in enumerate(vm.cxl)
+    ]
+    return ",".join(["q35", *["hmat=on"] * vm.has_tiers, *["cxl=on"] * bool(vm.cxl), *windows])
 
 
 def uses_kvm(command: Sequence[str]) -> bool:
@@ -102,20 +111,35 @@ def _accelerator(vm: VmDescription, kernel: Kernel, files: Files) -> tuple[str, 
     return KVM if vm.traffic is None and kvm_works(kernel, files.initramfs) else TCG
 
 
-def _kernel_arguments(vm: VmDescription) -> str:
+def _kernel_arguments(vm: VmDescription, kernel: Kernel) -> str:
     return " ".join(
         [
             KERNEL_ARGUMENTS,
             f"init_on_alloc={int(vm.init_on_alloc)}",
             f"intel_iommu={'on' if vm.iommu else 'off'}",
+            *_withheld(vm, kernel),
             *vm.kernel_arguments,
         ]
     )
 
 
-def _memory(vm: VmDescription, kernel: Kernel) -> Iterator[str]:
+def _sizes_mib(vm: VmDescription, kernel: Kernel) -> list[int]:
     sizes_mib = [node.size_mib for node in vm.nodes]
     sizes_mib[0] += kernel.own_mib
+    return sizes_mib
+
+
+def _withheld(vm: VmDescription, kernel: Kernel) -> Iterator[str]:
+    """What keeps the kernel off the memory of some nodes. They lie one behind the other, from 0."""
+    start_mib = 0
+    for node, size_mib in zip(vm.nodes, _sizes_mib(vm, kernel), strict=True):
+        if node.withheld:
+            yield f"memmap={size_mib}M${start_mib}M"
+        start_mib += size_mib
+
+
+def _memory(vm: VmDescription, kernel: Kernel) -> Iterator[str]:
+    sizes_mib = _sizes_mib(vm, kernel)
     yield from ("-m", f"{sum(sizes_mib)}M")
     first_cpu = 0
     for i, node in enumerate(vm.nodes):
@@ -187,6 +211,17 @@ def _dsa(vm: VmDescription) -> Iterator[str]:
         socket = {"type": "unix", "path": dsa.socket(i)}
         plugged = {"driver": "vfio-user-pci", "bus": f"port{i}", "socket": socket}
         yield from ("-device", bus, "-device", port, "-device", json.dumps(plugged))
+
+
+def _cxl(vm: VmDescription) -> Iterator[str]:
+    """Each behind a host bridge of its own, so that each window is one device's."""
+    for i, device in enumerate(vm.cxl):
+        backend = f"memory-backend-memfd,id=cxl-memory{i},size={device.size_mib}M,share=on"
+        bridge = f"pxb-cxl,id=cxl{i},bus=pcie.0,bus_nr={32 * (i + 1)}"
+        port = f"cxl-rp,id=cxl-port{i},bus=cxl{i},port=0,chassis=0,slot={i + 1}"
+        memory = f"cxl-type3,bus=cxl-port{i},volatile-memdev=cxl-memory{i},id=cxl-device{i}"
+        yield from ("-object", backend)
+        yield from ("-device", bridge, "-device", port, "-device", memory)
 
 
 def kvm_works(kernel: Kernel, initramfs: Path) -> bool:
