@@ -42,8 +42,8 @@ Error problems_error(const LoadedConfig& loaded, const Log& log) {
 }
 
 Daemon::Daemon(DaemonOptions options, Config config, const Paths& paths, Module& module,
-               Engines& engines, Census& census, const Clock& clock, EventLoop& loop, Log& log,
-               ServiceManager service_manager)
+               Engines& engines, Census& census, Channels& channels, const Clock& clock,
+               EventLoop& loop, Log& log, ServiceManager service_manager)
     : options_(std::move(options)),
       paths_(paths),
       loop_(loop),
@@ -59,8 +59,8 @@ Daemon::Daemon(DaemonOptions options, Config config, const Paths& paths, Module&
       upkeep_(tenants_, migrations_, clock, log),
       cpuset_keeper_(paths, log),
       dsa_replay_(engines, clock, log),
-      methods_(module, tenants_, migrations_, upkeep_, engines, census, loop, clock, paths, facts_,
-               [this] { return reload(); }),
+      methods_(module, tenants_, migrations_, upkeep_, engines, census, channels, loop, clock,
+               paths, facts_, [this] { return reload(); }),
       server_(loop, methods_, log, [this](const Peer& peer) { return may_change(peer); }) {}
 
 Daemon::~Daemon() {

@@ -12,6 +12,7 @@
 #include "daemon/base/event_loop.h"
 #include "daemon/base/log.h"
 #include "daemon/control/census.h"
+#include "daemon/control/channels.h"
 #include "daemon/control/config.h"
 #include "daemon/control/cpuset_keeper.h"
 #include "daemon/control/dsa_replay.h"
@@ -34,7 +35,7 @@ struct DaemonOptions {
 class Daemon {
  public:
   Daemon(DaemonOptions options, Config config, const Paths& paths, Module& module, Engines& engines,
-         Census& census, const Clock& clock, EventLoop& loop, Log& log,
+         Census& census, Channels& channels, const Clock& clock, EventLoop& loop, Log& log,
          ServiceManager service_manager);
   ~Daemon();
 

@@ -57,8 +57,13 @@ int run(const DaemonOptions& options, const LoadedConfig& loaded, const Paths& p
     log.error("{}", census.error().describe());
     return kExitFailed;
   }
-  Daemon daemon(options, loaded.config, paths, *module, **engines, **census, clock, **loop, log,
-                ServiceManager::from_environment());
+  auto channels = Channels::create(*module, paths.cgroup_root, **loop, log);
+  if (!channels.ok()) {
+    log.error("{}", channels.error().describe());
+    return kExitFailed;
+  }
+  Daemon daemon(options, loaded.config, paths, *module, **engines, **census, **channels, clock,
+                **loop, log, ServiceManager::from_environment());
   auto ended = daemon.run();
   if (ended.ok()) return 0;
   log.error("{}", ended.error().describe());

@@ -40,8 +40,8 @@ class ApiFixture {
     devices_.add("dsa0", 3, 2);
     devices_.configure(sample_dsa_configuration());
     upkeep_.emplace(*tenants_, *migrations_, clock_, log_);
-    methods_.emplace(module_, *tenants_, *migrations_, *upkeep_, *engines_, *census_, *loop_,
-                     clock_, paths_, facts_, [this] { return reload_result_; });
+    methods_.emplace(module_, *tenants_, *migrations_, *upkeep_, *engines_, *census_, *channels_,
+                     *loop_, clock_, paths_, facts_, [this] { return reload_result_; });
     tenants_->reconcile();
   }
 
@@ -51,7 +51,7 @@ class ApiFixture {
 
   // Until what runs beside the loop has ended.
   void turn_while_busy() {
-    while (engines_->busy() || census_->busy())
+    while (engines_->busy() || census_->busy() || channels_->busy())
       if (!loop_->run_once(Milliseconds(100)).ok()) std::abort();
   }
 
@@ -70,6 +70,8 @@ class ApiFixture {
   FakeDsaDevices devices_;
   std::unique_ptr<Engines> engines_ = *Engines::create(module_, devices_, *loop_, log_);
   std::unique_ptr<Census> census_ = *Census::create(module_, host_.path("/cgroup"), *loop_);
+  std::unique_ptr<Channels> channels_ =
+      *Channels::create(module_, host_.path("/cgroup"), *loop_, log_);
   std::optional<Methods> methods_;
 };
 

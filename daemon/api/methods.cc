@@ -17,6 +17,7 @@ constexpr uint64_t kNodeMax = 1023;
 constexpr uint64_t kPidMax = 1 << 22;
 constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kWaitMsMax = 24 * 60 * 60 * 1000;
+constexpr uint64_t kPhysicalMax = (uint64_t{1} << 52) - 1;
 
 Result<void> no_params(const Json& params) {
   return ObjectReader(params).finish();
@@ -121,6 +122,9 @@ const Methods::Method* Methods::find(const std::string& name) {
       Method{"engine.reset", false, &Methods::engine_reset},
       // Nothing changes, but who asks makes the kernel look at all of its memory.
       Method{"census", false, &Methods::census},
+      Method{"channel.list", true, &Methods::channel_list},
+      Method{"channel.add", false, &Methods::channel_add},
+      Method{"channel.remove", false, &Methods::channel_remove},
   };
   for (const Method& method : kMethods)
     if (method.name == name) return &method;
@@ -128,14 +132,15 @@ const Methods::Method* Methods::find(const std::string& name) {
 }
 
 Methods::Methods(Module& module, Tenants& tenants, Migrations& migrations, Upkeep& upkeep,
-                 Engines& engines, Census& census, EventLoop& loop, const Clock& clock,
-                 const Paths& paths, const DaemonFacts& facts, Reload reload)
+                 Engines& engines, Census& census, Channels& channels, EventLoop& loop,
+                 const Clock& clock, const Paths& paths, const DaemonFacts& facts, Reload reload)
     : module_(module),
       tenants_(tenants),
       migrations_(migrations),
       upkeep_(upkeep),
       engines_(engines),
       census_(census),
+      channels_(channels),
       loop_(loop),
       clock_(clock),
       paths_(paths),
@@ -369,6 +374,45 @@ Methods::Pending Methods::census(const Json& params, const Reply& reply) {
       [tenants, answer = std::move(answer)](const Result<std::vector<CensusLine>>& lines) {
         answer(tenants && lines.ok() ? by_tenant(*lines) : lines);
       });
+  return begun.ok() ? later : refuse(begun.error(), reply);
+}
+
+Result<Json> Methods::channel_list(const Json& params) {
+  if (auto checked = no_params(params); !checked.ok()) return checked.error();
+  return wrapped("channels", channels_.list());
+}
+
+Methods::Pending Methods::channel_add(const Json& params, const Reply& reply) {
+  ObjectReader reader(params);
+  ChannelSpec spec{.name = require_text(reader, "name"),
+                   .group = reader.text("group").value_or("")};
+  if (const auto node = reader.number("node", 0, kNodeMax)) spec.node = static_cast<int>(*node);
+  spec.start = reader.number("start", 0, kPhysicalMax).value_or(0);
+  spec.length_bytes = reader.number("length_bytes", 1, kPhysicalMax).value_or(0);
+  if (auto checked = reader.finish(); !checked.ok()) return refuse(checked.error(), reply);
+  const bool has_start = reader.has("start"), has_length = reader.has("length_bytes");
+  if (has_start != has_length || (!has_start && !spec.node))
+    return refuse({.code = ErrorCode::kBadRequest,
+                   .object = has_start    ? "length_bytes"
+                             : has_length ? "start"
+                                          : "node",
+                   .message = "is missing",
+                   .hint = "name a node that has memory, or start and length_bytes of memory that "
+                           "is withheld"},
+                  reply);
+  auto later = std::make_shared<Reply>(reply);
+  auto begun = channels_.add(spec, answer_with<memsluice_channel_status>("channel", later));
+  return begun.ok() ? later : refuse(begun.error(), reply);
+}
+
+Methods::Pending Methods::channel_remove(const Json& params, const Reply& reply) {
+  ObjectReader reader(params);
+  const std::string name = require_text(reader, "name");
+  const auto deadline_ms = reader.number("deadline_ms", 1, MEMSLUICE_REMOVE_DEADLINE_MS_MAX);
+  if (auto checked = reader.finish(); !checked.ok()) return refuse(checked.error(), reply);
+  const Milliseconds deadline = deadline_ms ? Milliseconds(*deadline_ms) : kRemoveDeadlineDefault;
+  auto later = std::make_shared<Reply>(reply);
+  auto begun = channels_.remove(name, deadline, answer_with<RemovedChannel>("removed", later));
   return begun.ok() ? later : refuse(begun.error(), reply);
 }
 

@@ -10,6 +10,7 @@
 #include "daemon/base/event_loop.h"
 #include "daemon/base/json.h"
 #include "daemon/control/census.h"
+#include "daemon/control/channels.h"
 #include "daemon/control/engines.h"
 #include "daemon/control/migrations.h"
 #include "daemon/control/tenants.h"
@@ -36,8 +37,8 @@ class Methods {
   using Reload = std::function<Result<bool>()>;
 
   Methods(Module& module, Tenants& tenants, Migrations& migrations, Upkeep& upkeep,
-          Engines& engines, Census& census, EventLoop& loop, const Clock& clock, const Paths& paths,
-          const DaemonFacts& facts, Reload reload);
+          Engines& engines, Census& census, Channels& channels, EventLoop& loop, const Clock& clock,
+          const Paths& paths, const DaemonFacts& facts, Reload reload);
 
   // Replies exactly once: before it returns (null then), or while what it returns is held.
   Pending call(const Request& request, bool may_change, const Reply& reply);
@@ -64,6 +65,9 @@ class Methods {
   Pending engine_drain(const Json& params, const Reply& reply);
   Pending engine_reset(const Json& params, const Reply& reply);
   Pending census(const Json& params, const Reply& reply);
+  Result<Json> channel_list(const Json& params);
+  Pending channel_add(const Json& params, const Reply& reply);
+  Pending channel_remove(const Json& params, const Reply& reply);
   Pending engine_act(const Json& params, memsluice_engine_action action, const Reply& reply);
 
   Module& module_;
@@ -72,6 +76,7 @@ class Methods {
   Upkeep& upkeep_;
   Engines& engines_;
   Census& census_;
+  Channels& channels_;
   EventLoop& loop_;
   const Clock& clock_;
   Paths paths_;

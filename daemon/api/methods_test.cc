@@ -20,7 +20,9 @@ class MethodsTest : public testing::Test, protected ApiFixture {
     std::optional<Result<Json>> answer;
     pending_ = methods_->call({.id = 1, .method = method, .params = std::move(params)}, may_change,
                               [&](const Result<Json>& result) { answer = result; });
-    if (!answer && (method == "census" || method.starts_with("engine."))) turn_while_busy();
+    if (!answer &&
+        (method == "census" || method.starts_with("engine.") || method.starts_with("channel.")))
+      turn_while_busy();
     return answer.value_or(Error{.message = "not answered yet"});
   }
   std::string complaint(const std::string& method, Json params = Json::object()) {
@@ -405,6 +407,51 @@ TEST_F(MethodsTest, TheCensusIsNotForEverybody) {
   methods_->call({.id = 1, .method = "census", .params = Json::object()}, false,
                  [&](const Result<Json>& result) { answer = result; });
   EXPECT_EQ(answer.error().code, ErrorCode::kDenied);
+}
+
+TEST_F(MethodsTest, ChannelsAreAddedListedAndRemoved) {
+  EXPECT_EQ(*call("channel.list"), (Json{{"channels", Json::array()}}));
+  const Json added = *call("channel.add", {{"name", "ch2"},
+                                           {"group", "dram"},
+                                           {"node", 2},
+                                           {"start", 0x10000000},
+                                           {"length_bytes", 0x10000000}});
+  EXPECT_EQ(added.at("channel"), (Json{{"name", "ch2"},
+                                       {"group", "dram"},
+                                       {"node", 2},
+                                       {"state", "online"},
+                                       {"start", 0x10000000},
+                                       {"length_bytes", 0x10000000},
+                                       {"block_bytes", 0x8000000},
+                                       {"blocks", 2},
+                                       {"online_blocks", 2},
+                                       {"movable_blocks", 2},
+                                       {"onlined_by", {"module"}},
+                                       {"moved_pages", 0}}));
+  const Json named = call("channel.add", {{"name", "ch1"}, {"node", 1}})->at("channel");
+  EXPECT_TRUE(named.at("start").is_null() && named.at("length_bytes").is_null());
+  EXPECT_TRUE(named.at("group").is_null());
+  EXPECT_EQ(call("channel.list")->at("channels").size(), 2u);
+  EXPECT_EQ(call("channel.remove", {{"name", "ch2"}})->at("removed"),
+            (Json{{"name", "ch2"}, {"node", 2}, {"moved_pages", 7}}));
+  EXPECT_EQ(call("channel.list")->at("channels"), Json::array({named}));
+  EXPECT_THAT(complaint("channel.remove", {{"name", "ch2"}}),
+              testing::HasSubstr("ch2: is no channel"));
+}
+
+TEST_F(MethodsTest, ChannelsNeedTheirParts) {
+  EXPECT_THAT(complaint("channel.add", {{"node", 1}}), testing::HasSubstr("name: is missing"));
+  EXPECT_THAT(complaint("channel.add", {{"name", "a"}}), testing::HasSubstr("node: is missing"));
+  EXPECT_THAT(complaint("channel.add", {{"name", "a"}, {"start", 0}}),
+              testing::HasSubstr("length_bytes: is missing"));
+  EXPECT_THAT(complaint("channel.add", {{"name", "a"}, {"length_bytes", 4096}}),
+              testing::HasSubstr("start: is missing"));
+  EXPECT_THAT(complaint("channel.add", {{"name", "a"}, {"node", 1024}}),
+              testing::HasSubstr("0 to 1023"));
+  EXPECT_THAT(complaint("channel.remove", {{"name", "a"}, {"deadline_ms", 0}}),
+              testing::HasSubstr("1 to 3600000"));
+  EXPECT_FALSE(call("channel.add", {{"name", "a"}, {"node", 1}}, false).ok());
+  EXPECT_FALSE(call("channel.remove", {{"name", "a"}}, false).ok());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "daemon/api/wire.h"
 
 #include <string>
+#include <utility>
 
 namespace memsluice {
 namespace {
@@ -61,6 +62,28 @@ std::string queue_state_name(uint32_t state) {
 const char* kind_name(memsluice_migrate_kind kind) {
   if (kind == MEMSLUICE_MIGRATE_TENANT_PLACED) return "tenant_placed";
   return kind == MEMSLUICE_MIGRATE_TENANT_NODE ? "tenant_node" : "range";
+}
+
+std::string channel_state_name(uint32_t state) {
+  switch (state) {
+    case MEMSLUICE_CHANNEL_ONLINE:
+      return "online";
+    case MEMSLUICE_CHANNEL_ADDING:
+      return "adding";
+    case MEMSLUICE_CHANNEL_REMOVING:
+      return "removing";
+    default:
+      return "state_" + std::to_string(state);
+  }
+}
+
+Json onliners_to_json(uint32_t onlined_by) {
+  Json names = Json::array();
+  for (const auto& [bit, name] : {std::pair{MEMSLUICE_ONLINED_BY_KERNEL, "kernel"},
+                                  std::pair{MEMSLUICE_ONLINED_BY_MODULE, "module"},
+                                  std::pair{MEMSLUICE_ONLINED_BY_OTHERS, "others"}})
+    if (onlined_by & bit) names.push_back(name);
+  return names;
 }
 
 Json queue_to_json(const memsluice_engine_queue& queue) {
@@ -160,6 +183,30 @@ Json to_json(const EngineInfo& engine) {
           {"late_folios", uint64_t{status.late_folios}},
           {"differing_folios", uint64_t{status.differing_folios}},
           {"queues", std::move(queues)}};
+}
+
+Json to_json(const memsluice_channel_status& channel) {
+  const std::string group = channel_name(channel.group);
+  Json json = {{"name", channel_name(channel.name)},
+               {"group", group.empty() ? Json(nullptr) : Json(group)},
+               {"node", channel.node},
+               {"state", channel_state_name(channel.state)},
+               {"start", nullptr},
+               {"length_bytes", nullptr},
+               {"block_bytes", uint64_t{channel.block_bytes}},
+               {"blocks", channel.blocks},
+               {"online_blocks", channel.online_blocks},
+               {"movable_blocks", channel.movable_blocks},
+               {"onlined_by", onliners_to_json(channel.onlined_by)},
+               {"moved_pages", uint64_t{channel.moved_pages}}};
+  if (channel.length == 0) return json;
+  json["start"] = uint64_t{channel.start};
+  json["length_bytes"] = uint64_t{channel.length};
+  return json;
+}
+
+Json to_json(const RemovedChannel& removed) {
+  return {{"name", removed.name}, {"node", removed.node}, {"moved_pages", removed.moved_pages}};
 }
 
 Json to_json(const CensusLine& line) {

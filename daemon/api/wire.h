@@ -3,6 +3,7 @@
 
 #include "daemon/base/json.h"
 #include "daemon/control/census.h"
+#include "daemon/control/channels.h"
 #include "daemon/control/engines.h"
 #include "daemon/control/migrations.h"
 #include "daemon/control/tenants.h"
@@ -18,6 +19,8 @@ Json to_json(const TenantView& tenant);
 Json to_json(const RequestView& request);
 Json to_json(const EngineInfo& engine);
 Json to_json(const CensusLine& line);
+Json to_json(const memsluice_channel_status& channel);
+Json to_json(const RemovedChannel& removed);
 Json to_json(const QueueName& queue);
 Json to_json(const DsaResetOutcome& outcome);
 Json to_json(const Result<ModuleInfo>& module);

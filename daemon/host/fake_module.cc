@@ -6,6 +6,9 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <utility>
 
 namespace memsluice {
 namespace {
@@ -34,6 +37,7 @@ class FakeRequest : public MigrationRequest {
 void FakeModule::unload() {
   loaded_ = false;
   tenants_.clear();
+  channels_.clear();
 }
 
 void FakeModule::load() {
@@ -194,6 +198,57 @@ Result<std::vector<memsluice_census_row>> FakeModule::census(std::optional<int> 
   auto rows = census_;
   std::erase_if(rows, [&](const memsluice_census_row& row) { return node && row.node != *node; });
   return rows;
+}
+
+Result<std::vector<memsluice_channel_status>> FakeModule::channels() {
+  if (auto entered = enter("channel status"); !entered.ok()) return entered.error();
+  const std::lock_guard guard(lock_);
+  std::vector<memsluice_channel_status> channels;
+  for (const auto& [node, channel] : channels_) channels.push_back(channel);
+  return channels;
+}
+
+// Nodes 0 and 1 have memory, 2 and 3 can have some.
+Result<memsluice_channel_add> FakeModule::channel_add(const memsluice_channel_add& add) {
+  if (auto entered = enter("channel add"); !entered.ok()) return entered.error();
+  const std::lock_guard guard(lock_);
+  memsluice_channel_add added = add;
+  if (added.node < 0 && added.length != 0) added.node = 2;
+  const bool has_memory = added.node == 0 || added.node == 1;
+  if (channels_.contains(added.node)) return module_error(EEXIST, "channel add");
+  if (added.length != 0 && has_memory) return module_error(ENOTEMPTY, "channel add");
+  if (added.node > 3 || (added.length == 0 && !has_memory))
+    return module_error(ENODEV, "channel add");
+  added.onlined_by = added.length != 0 ? MEMSLUICE_ONLINED_BY_MODULE : 0;
+  memsluice_channel_status channel = {};
+  channel.node = added.node;
+  std::memcpy(channel.name, added.name, sizeof(channel.name));
+  std::memcpy(channel.group, added.group, sizeof(channel.group));
+  channel.start = added.start;
+  channel.length = added.length;
+  channel.block_bytes = uint64_t{128} << 20;
+  channel.blocks = channel.online_blocks =
+      static_cast<uint32_t>(added.length == 0 ? 2 : added.length / channel.block_bytes);
+  channel.movable_blocks = added.length == 0 ? 0 : channel.blocks;
+  channel.onlined_by = added.onlined_by;
+  channels_[added.node] = channel;
+  return added;
+}
+
+Result<ChannelRemoval> FakeModule::channel_remove(int node, Milliseconds deadline) {
+  if (auto entered = enter("channel remove"); !entered.ok()) return entered.error();
+  if (hold_removals_) {
+    const timespec time = {.tv_sec = deadline.count() / 1000, .tv_nsec = 0};
+    ChannelRemoval held{.os_error = ::nanosleep(&time, nullptr) == 0 ? ETIMEDOUT : EINTR};
+    return held;
+  }
+  const std::lock_guard guard(lock_);
+  if (auto why = std::exchange(refused_removal_, std::nullopt)) return *why;
+  ChannelRemoval removal;
+  removal.result.node = node;
+  removal.result.moved_pages = 7;
+  if (channels_.erase(node) == 0) removal.os_error = ENOENT;
+  return removal;
 }
 
 }  // namespace memsluice

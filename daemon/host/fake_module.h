@@ -33,6 +33,10 @@ class FakeModule : public Module {
   void add_engine(const std::string& name, int rank, const std::vector<std::string>& queues);
   memsluice_engine_queue& engine_queue(const std::string& name);
   void put_census(std::vector<memsluice_census_row> rows) { census_ = std::move(rows); }
+  // The next channel is not removed, for this reason.
+  void refuse_removal(const ChannelRemoval& why) { refused_removal_ = why; }
+  // Those that follow wait for a signal, or for their deadline.
+  void hold_removals() { hold_removals_ = true; }
   void end_request(uint64_t id, memsluice_request_state state, int os_error = 0);
 
   const std::map<uint64_t, Policy>& tenants() const { return tenants_; }
@@ -51,6 +55,9 @@ class FakeModule : public Module {
   Result<void> engine_act(const std::string& engine, const std::string& queue,
                           memsluice_engine_action action) override;
   Result<std::vector<memsluice_census_row>> census(std::optional<int> node) override;
+  Result<std::vector<memsluice_channel_status>> channels() override;
+  Result<memsluice_channel_add> channel_add(const memsluice_channel_add& add) override;
+  Result<ChannelRemoval> channel_remove(int node, Milliseconds deadline) override;
 
  private:
   Result<void> enter(const std::string& call);
@@ -60,6 +67,9 @@ class FakeModule : public Module {
       MEMSLUICE_FEATURE_MIGRATE | MEMSLUICE_FEATURE_TIERING | MEMSLUICE_FEATURE_ENGINES;
   std::vector<EngineInfo> engines_;
   std::vector<memsluice_census_row> census_;
+  std::map<int, memsluice_channel_status> channels_;  // by node
+  std::optional<ChannelRemoval> refused_removal_;
+  bool hold_removals_ = false;
   bool loaded_ = true;
   uint64_t instance_ = 1;
   int changes_ = 0;

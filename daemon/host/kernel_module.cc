@@ -24,6 +24,7 @@ constexpr std::array kFeatureNames = {
     std::pair{MEMSLUICE_FEATURE_ENGINES, "engines"},
     std::pair{MEMSLUICE_FEATURE_CENSUS, "census"},
     std::pair{MEMSLUICE_FEATURE_PLACEMENT, "placement"},
+    std::pair{MEMSLUICE_FEATURE_HOTPLUG, "hotplug"},
     std::pair{MEMSLUICE_FEATURE_REDISTRIBUTE, "redistribute"},
 };
 
@@ -254,6 +255,39 @@ class KernelModule : public Module {
     }
   }
 
+  Result<std::vector<memsluice_channel_status>> channels() override {
+    auto fd = open_device();
+    if (!fd.ok()) return std::move(fd).error();
+    std::vector<memsluice_channel_status> channels;
+    for (uint32_t index = 0;; index++) {
+      memsluice_channel_status channel = {};
+      auto there =
+          call_with_index(*fd, MEMSLUICE_IOC_CHANNEL_STATUS, "channel status", index, channel);
+      if (!there.ok()) return std::move(there).error();
+      if (!*there) return channels;
+      channels.push_back(channel);
+    }
+  }
+
+  Result<memsluice_channel_add> channel_add(const memsluice_channel_add& add) override {
+    memsluice_channel_add added = add;
+    auto called = open_and_call(MEMSLUICE_IOC_CHANNEL_ADD, "channel add", added);
+    if (!called.ok()) return std::move(called).error();
+    return added;
+  }
+
+  Result<ChannelRemoval> channel_remove(int node, Milliseconds deadline) override {
+    ChannelRemoval removal;
+    removal.result.node = node;
+    removal.result.deadline_ms = static_cast<uint32_t>(deadline.count());
+    auto called = open_and_call(MEMSLUICE_IOC_CHANNEL_REMOVE, "channel remove", removal.result);
+    // What the module has refused, it explains.
+    if (!called.ok() && called.error().code == ErrorCode::kUnavailable)
+      return std::move(called).error();
+    if (!called.ok()) removal.os_error = called.error().os_error;
+    return removal;
+  }
+
  private:
   static Result<std::vector<memsluice_engine_queue>> queues_of(const Fd& fd,
                                                                const EngineInfo& engine) {
@@ -358,6 +392,16 @@ memsluice_migrate_kind Migration::kind() const {
 
 std::string engine_name(const char (&name)[MEMSLUICE_ENGINE_NAME_BYTES]) {
   return {name, strnlen(name, sizeof(name))};
+}
+
+std::string channel_name(const char (&name)[MEMSLUICE_CHANNEL_NAME_BYTES]) {
+  return {name, strnlen(name, sizeof(name))};
+}
+
+bool put_channel_name(const std::string& name, char (&room)[MEMSLUICE_CHANNEL_NAME_BYTES]) {
+  if (name.size() >= sizeof(room)) return false;
+  name.copy(room, name.size());
+  return true;
 }
 
 std::string EngineInfo::name() const {

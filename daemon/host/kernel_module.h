@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/base/clock.h"
 #include "daemon/base/fd.h"
 #include "daemon/base/result.h"
 #include "daemon/host/placement.h"
@@ -74,6 +75,12 @@ struct EngineInfo {
   std::string name() const;
 };
 
+// What has become of a channel that was to be removed.
+struct ChannelRemoval {
+  memsluice_channel_remove result = {};
+  int os_error = 0;  // 0: it is gone
+};
+
 // Runs until it has ended or this object does, which cancels it.
 class MigrationRequest {
  public:
@@ -103,6 +110,12 @@ class Module {
                                   memsluice_engine_action action) = 0;
   // The page frames of a node, or of all. May wait for seconds, and may be called by any thread.
   virtual Result<std::vector<memsluice_census_row>> census(std::optional<int> node) = 0;
+  // In ascending order of nodes.
+  virtual Result<std::vector<memsluice_channel_status>> channels() = 0;
+  // What was given, with what has become of it. These two may be called by any thread.
+  virtual Result<memsluice_channel_add> channel_add(const memsluice_channel_add& add) = 0;
+  // May wait as long as it is allowed to. A signal to the thread ends it early, and undoes it.
+  virtual Result<ChannelRemoval> channel_remove(int node, Milliseconds deadline) = 0;
 };
 
 // What a call that the module refused means, with what to do where that is known.
@@ -112,6 +125,10 @@ std::unique_ptr<Module> open_kernel_module(std::string device);
 
 // Of a member that the module has filled in.
 std::string engine_name(const char (&name)[MEMSLUICE_ENGINE_NAME_BYTES]);
+
+// Likewise; and the other way round: false if there is no room for it.
+std::string channel_name(const char (&name)[MEMSLUICE_CHANNEL_NAME_BYTES]);
+bool put_channel_name(const std::string& name, char (&room)[MEMSLUICE_CHANNEL_NAME_BYTES]);
 
 // The name of docs/api.md; `index` is an enum memsluice_refusal.
 std::string refusal_name(size_t index);
