@@ -19,6 +19,8 @@ namespace {
 constexpr uint64_t kPidMax = 1 << 22;
 constexpr uint64_t kNodeMax = 1023;
 constexpr size_t kCgroupBytesMax = 4095;
+// A TiB comes in seconds, on a busy host in more of them.
+constexpr Milliseconds kChannelPatience{300000};
 constexpr std::string_view kCgroupMount = "/sys/fs/cgroup";
 
 Error usage(std::string object, std::string message, std::string hint = {}) {
@@ -39,7 +41,7 @@ struct Texts {
        tenants = false, lazily = false;
   std::string socket, cgroup, id, tiering, fast_limit, promote, demote, pid, address, length,
       tenant, from, to, interval = "1", root = "/", device, node, channels, granule, add, remove,
-                        rate;
+                        rate, channel, group, start, deadline = "60";
   std::vector<std::string> queues;
 };
 
@@ -132,8 +134,21 @@ void add_census_command(CLI::App* app, Texts& texts) {
   census->add_flag("--tenants", texts.tenants, "one line for each tenant, not for each cgroup");
 }
 
+void add_channel_commands(CLI::App* app, Texts& texts) {
+  CLI::App* channel = add_group(app, "channel", "look at and make memory channels", help::kChannel);
+  add_command(channel, "list", "one line for each channel", help::kChannelList);
+  CLI::App* add = add_command(channel, "add", "name a node, or make one", help::kChannelAdd);
+  CLI::App* remove = add_command(channel, "remove", "take it away again", help::kChannelRemove);
+  for (CLI::App* command : {add, remove}) add_text(command, "NAME", texts.channel, "", "its name");
+  add_text(add, "--node", texts.node, "NODE", "the node; with memory: which it shall become");
+  add_text(add, "--start", texts.start, "ADDRESS", "of memory that is withheld; with --length");
+  add_text(add, "--length", texts.length, "SIZE", "so much; with --start");
+  add_text(add, "--group", texts.group, "GROUP", "what it belongs to");
+  add_text(remove, "--deadline", texts.deadline, "SECONDS", "then all stays as it was: 1 to 3600");
+}
+
 bool is_group(const std::string& command) {
-  return command == "tenant" || command == "request" || command == "engine";
+  return command == "tenant" || command == "request" || command == "engine" || command == "channel";
 }
 
 void add_commands(CLI::App* app, Texts& texts) {
@@ -148,6 +163,7 @@ void add_commands(CLI::App* app, Texts& texts) {
   add_request_commands(app, texts);
   add_engine_commands(app, texts);
   add_census_command(app, texts);
+  add_channel_commands(app, texts);
   CLI::App* top = add_command(app, "top", "live view of tenants and nodes", help::kTop);
   top->add_flag("--once", texts.once, "one picture, then end");
   add_text(top, "--interval", texts.interval, "SECONDS", "between two pictures: 0.1 to 3600");
@@ -204,7 +220,7 @@ Result<uint64_t> option_bytes(const char* option, const std::string& text) {
   return usage(option, fmt::format("\"{}\" is no size", text), "write it as 512M, 2G or 4096");
 }
 
-Result<uint64_t> option_address(const std::string& text) {
+Result<uint64_t> option_address(const char* option, const std::string& text, const char* hint) {
   std::string_view digits = text;
   const int base = digits.starts_with("0x") || digits.starts_with("0X") ? 16 : 10;
   if (base == 16) digits.remove_prefix(2);
@@ -212,8 +228,7 @@ Result<uint64_t> option_address(const std::string& text) {
   const char* end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, address, base);
   if (error == std::errc() && stop == end) return address;
-  return usage("--address", fmt::format("\"{}\" is no address", text),
-               "write it as in /proc/PID/maps with 0x in front: 0x7f0000000000");
+  return usage(option, fmt::format("\"{}\" is no address", text), hint);
 }
 
 Result<Milliseconds> option_interval(const std::string& text) {
@@ -386,7 +401,8 @@ Result<Json> process_range(const Texts& texts) {
   if (!pid.ok()) return pid.error();
   Json params = {{"pid", *pid}};
   if (!texts.address.empty()) {
-    auto address = option_address(texts.address);
+    auto address = option_address("--address", texts.address,
+                                  "write it as in /proc/PID/maps with 0x in front: 0x7f0000000000");
     if (!address.ok()) return address.error();
     auto length = option_bytes("--length", texts.length);
     if (!length.ok()) return length.error();
@@ -466,6 +482,40 @@ Result<CallCommand> census_command(const Texts& texts) {
   return command;
 }
 
+Result<void> add_withheld(Json& params, const Texts& texts) {
+  auto start = option_address("--start", texts.start,
+                              "write it as in /proc/iomem with 0x in front: 0x140000000");
+  if (!start.ok()) return start.error();
+  auto length = option_bytes("--length", texts.length);
+  if (!length.ok()) return length.error();
+  params["start"] = *start;
+  params["length_bytes"] = *length;
+  return {};
+}
+
+Result<CallCommand> channel_add(const Texts& texts) {
+  const char* hint = "memsluice channel add --help";
+  if (texts.channel.empty()) return usage("NAME", "is missing", hint);
+  if (texts.start.empty() != texts.length.empty())
+    return usage(texts.start.empty() ? "--start" : "--length", "is missing", hint);
+  if (texts.start.empty() && texts.node.empty())
+    return usage("--node, --start", "say which node, or which memory", hint);
+  CallCommand command{"channel.add", {{"name", texts.channel}}, kChannelPatience};
+  if (!texts.group.empty()) command.params["group"] = texts.group;
+  auto added = add_number(command.params, "node", "--node", texts.node, kNodeMax);
+  if (added.ok() && !texts.start.empty()) added = add_withheld(command.params, texts);
+  if (!added.ok()) return added.error();
+  return command;
+}
+
+Result<ChannelRemoveCommand> channel_remove(const Texts& texts) {
+  if (texts.channel.empty())
+    return usage("NAME", "is missing", "memsluice channel list shows them");
+  auto seconds = option_number("--deadline", texts.deadline, 1, 3600);
+  if (!seconds.ok()) return seconds.error();
+  return ChannelRemoveCommand{{{"name", texts.channel}, {"deadline_ms", *seconds * 1000}}};
+}
+
 Result<TopCommand> top_command(const Texts& texts) {
   auto interval = option_interval(texts.interval);
   if (!interval.ok()) return interval.error();
@@ -493,6 +543,9 @@ Result<Invocation> interpret(const std::vector<std::string>& names, const Texts&
   if (name == "engine" && verb == "reset") return invocation(engine_reset(texts), texts);
   if (name == "engine") return invocation(engine_queues(verb, texts), texts);
   if (name == "census") return invocation(census_command(texts), texts);
+  if (name == "channel" && verb == "add") return invocation(channel_add(texts), texts);
+  if (name == "channel" && verb == "remove") return invocation(channel_remove(texts), texts);
+  if (name == "channel") return invocation(Result(CallCommand{"channel.list"}), texts);
   if (name == "migrate") return invocation(migrate_command(texts), texts);
   if (name == "top") return invocation(top_command(texts), texts);
   if (name == "doctor") return invocation(Result(DoctorCommand{texts.root}), texts);

@@ -41,6 +41,10 @@ struct EngineResetCommand {
   bool yes = false;
 };
 
+struct ChannelRemoveCommand {
+  Json params;  // with a deadline_ms
+};
+
 struct TopCommand {
   bool once = false;
   Milliseconds interval{1000};
@@ -57,8 +61,8 @@ struct HelpCommand {
 };
 
 struct Invocation {
-  std::variant<CallCommand, MigrateCommand, EngineQueuesCommand, EngineResetCommand, TopCommand,
-               DoctorCommand, VersionCommand, HelpCommand>
+  std::variant<CallCommand, MigrateCommand, EngineQueuesCommand, EngineResetCommand,
+               ChannelRemoveCommand, TopCommand, DoctorCommand, VersionCommand, HelpCommand>
       command;
   bool json = false;
   std::string socket;

@@ -51,7 +51,12 @@ INSTANTIATE_TEST_SUITE_P(
         Call{"request show 7", "request.get", R"({"id": 7})"},
         Call{"request cancel 7", "request.cancel", R"({"id": 7})"},
         Call{"engine list", "engine.list", "{}"}, Call{"census", "census", "{}"},
-        Call{"census --node 3 --tenants", "census", R"({"node": 3, "by_tenant": true})"}));
+        Call{"census --node 3 --tenants", "census", R"({"node": 3, "by_tenant": true})"},
+        Call{"channel list", "channel.list", "{}"},
+        Call{"channel add ch1 --node 1 --group dram", "channel.add",
+             R"({"name": "ch1", "node": 1, "group": "dram"})"},
+        Call{"channel add ch2 --start 0x140000000 --length 16G --node 2", "channel.add",
+             R"({"name": "ch2", "node": 2, "start": 5368709120, "length_bytes": 17179869184})"}));
 
 struct MigrateLine {
   const char* line;
@@ -215,6 +220,18 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"tenant set /x --channels 1:", "--channels", "\"1:\" names no channels"},
         Mistake{"tenant set /x --granule 3M", "--granule",
                 "3145728 is no power of two from 4 KiB to 1 GiB"},
+        Mistake{"channel", "channel", "say what is to be done"},
+        Mistake{"channel add --node 1", "NAME", "is missing"},
+        Mistake{"channel add a", "--node, --start", "say which node, or which memory"},
+        Mistake{"channel add a --start 0x10", "--length", "is missing"},
+        Mistake{"channel add a --length 1G", "--start", "is missing"},
+        Mistake{"channel add a --start 1g --length 1G", "--start", "\"1g\" is no address"},
+        Mistake{"channel add a --start 0 --length 0", "--length", "\"0\" is no size"},
+        Mistake{"channel add a --node 1024", "--node",
+                "\"1024\" is no whole number from 0 to 1023"},
+        Mistake{"channel remove", "NAME", "is missing"},
+        Mistake{"channel remove a --deadline 0", "--deadline",
+                "\"0\" is no whole number from 1 to 3600"},
         Mistake{"engine reset dsa0 dsa1", "dsa1", "one argument too many"},
         Mistake{"tenant channels", "CGROUP", "is missing"},
         Mistake{"tenant channels /x --add 1:", "--add", "\"+1:\" is no change of channels"},
@@ -278,6 +295,10 @@ TEST(Arguments, HelpOfEveryCommandTeaches) {
                            "engine drain",
                            "engine reset",
                            "census",
+                           "channel",
+                           "channel list",
+                           "channel add",
+                           "channel remove",
                            "top",
                            "reload",
                            "doctor",
@@ -289,6 +310,16 @@ TEST(Arguments, HelpOfEveryCommandTeaches) {
     EXPECT_NE(help->text.find("Usage: memsluice " + std::string(line)), std::string::npos)
         << help->text;
     EXPECT_EQ(help->text.find("--root"), std::string::npos) << "--root is for tests";
+  }
+}
+
+TEST(Arguments, ARemovalHasADeadline) {
+  for (const auto& [line, deadline_ms] :
+       {std::pair{"channel remove ch2", 60000}, {"channel remove ch2 --deadline 5", 5000}}) {
+    const auto invocation = parse_arguments(words(line));
+    ASSERT_TRUE(invocation.ok());
+    EXPECT_EQ(std::get<ChannelRemoveCommand>(invocation->command).params,
+              Json({{"name", "ch2"}, {"deadline_ms", deadline_ms}}));
   }
 }
 

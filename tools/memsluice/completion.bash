@@ -28,6 +28,12 @@ _memsluice_queues() {
   mapfile -t COMPREPLY < <(compgen -W "$queues" -- "$1")
 }
 
+_memsluice_channels() {
+  local names
+  names=$(memsluice channel list 2>/dev/null | awk 'NR > 1 && NF > 4 { print $1 }')
+  mapfile -t COMPREPLY < <(compgen -W "$names" -- "$1")
+}
+
 _memsluice_devices() {
   local path
   for path in /sys/bus/dsa/devices/{dsa,iax}[0-9]*; do
@@ -44,7 +50,7 @@ _memsluice_value() {
     --from | --to | --node) _memsluice_nodes "$2" ;;
     --pid) mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*)" -- "$2") ;;
     --socket) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
-    --address | --length | --granule | --interval | --promote-mib-per-s | --demote-mib-per-s) ;;
+    --address | --start | --length | --group | --deadline | --granule | --interval | --promote-mib-per-s | --demote-mib-per-s) ;;
     *) return 1 ;;
   esac
 }
@@ -62,10 +68,14 @@ _memsluice() {
   done
   local words='--json --socket --help'
   case $command in
-    '') words+=' status tenant migrate request engine census reload top doctor version --version' ;;
+    '') words+=' status tenant migrate request engine census channel reload top doctor version --version' ;;
     tenant) words+=' list show set channels clear' ;;
     request) words+=' list show cancel' ;;
     engine) words+=' list test drain reset' ;;
+    channel) words+=' list add remove' ;;
+    'channel add'*) words+=' --node --start --length --group' ;;
+    'channel remove') [[ $word == -* ]] || { _memsluice_channels "$word"; return; } ;;&
+    'channel remove'*) words+=' --deadline' ;;
     'tenant show' | 'tenant clear') [[ $word == -* ]] || { _memsluice_cgroups "$word"; return; } ;;
     'tenant channels') [[ $word == -* ]] || { _memsluice_cgroups "$word"; return; } ;;&
     'tenant channels'*) words+=' --set --add --remove --from --mib-per-s --lazily --detach' ;;

@@ -154,8 +154,9 @@ TEST(Fuzz, EveryPictureOfTopFitsTheTerminal) {
 
 TEST(Fuzz, EveryReplyCanBeRendered) {
   static constexpr std::array kMethods = {
-      "status",      "tenant.list",   "tenant.get",  "tenant.set",   "tenant.clear", "request.list",
-      "request.get", "config.reload", "engine.list", "engine.reset", "census"};
+      "status",       "tenant.list",  "tenant.get",    "tenant.set",    "tenant.clear",
+      "request.list", "request.get",  "config.reload", "engine.list",   "engine.reset",
+      "census",       "channel.list", "channel.add",   "channel.remove"};
   Random random(2);
   for (int round = 0; round < 1000; ++round) {
     Json result = sample_status();
@@ -164,6 +165,8 @@ TEST(Fuzz, EveryReplyCanBeRendered) {
     result["requests"] = {sample_request(), sample_request()};
     result["engines"] = sample_engines();
     result["census"] = sample_census();
+    result["channels"] = sample_channels();
+    result["channel"] = result["removed"] = sample_channels()[1];
     result["reset"] = {{"device", "dsa0"}, {"configuration", "device"}, {"queues", {"wq0.0"}}};
     mutate(result, random);
     const std::string text = render_result(pick(kMethods, random), {}, result, 4096);

@@ -15,7 +15,7 @@ ranked in tiers, and tier 0 is the fastest.
 
 Sizes are in bytes, or with K, M, G, T (powers of 1024): 4096, 512M, 1.5G.
 Exit status: 0 done, 1 failed, 2 wrong arguments, 3 not permitted, 4 no such tenant, process, node
-request or queue, 5 conflict, 6 daemon or module not there, 128+N ended by signal N.)";
+request, queue or channel, 5 conflict, 6 daemon or module not there, 128+N ended by signal N.)";
 
 inline constexpr const char* kStatus = R"(Example:
   memsluice status --json | jq '.nodes[] | {id, tier, free_bytes}')";
@@ -141,6 +141,38 @@ milliseconds a GiB.
   memsluice census
   memsluice census --node 1 --tenants
   memsluice census --json | jq '.census[] | select(.held_pages.anon > 0) | .cgroup')";
+
+inline constexpr const char* kChannel =
+    R"(A channel is a node with memory that has a name: one that is there, or one that is made of memory
+which was withheld from the kernel at boot.
+
+  memsluice channel add ch1 --node 1
+  memsluice channel add ch2 --start 0x140000000 --length 16G --node 2
+  memsluice tenant set /redis.slice --channels 1,2)";
+
+inline constexpr const char* kChannelList =
+    R"(BLOCKS are memory blocks: those online of all. All of them are movable where memory was added, so
+that no kernel memory keeps them. BY says who has brought them online.
+
+  memsluice channel list --json | jq '.channels[] | {name, node}')";
+
+inline constexpr const char* kChannelAdd =
+    R"(With --node alone it is a name for a node that is there. --start and --length name memory that the
+command line of the kernel withholds (memmap=LENGTH$START); --node is then the node that it
+becomes: one without memory, of those in /sys/devices/system/node/possible; if it is left out, as
+the firmware's tables say. It comes online as movable memory, and ends with the next boot.
+
+  memsluice channel add ch1 --node 1 --group socket0
+  memsluice channel add ch2 --start 0x140000000 --length 16G)";
+
+inline constexpr const char* kChannelRemove =
+    R"(Of a node that was there only the name goes. From memory that was added all pages are moved, to
+the other channels of their tenants or to where there is room; then it is taken offline, and the
+node is gone. What does not go in time is told, with who holds it, and all is as it was: but pages
+that have moved stay where they are. A channel of a tenant is not removed: give it others first.
+Ctrl-C ends the waiting, not the removal.
+
+  memsluice channel remove ch2 --deadline 300)";
 
 inline constexpr const char* kTop =
     R"(PROMOTE/s, DEMOTE/s and REFUSED/s are of the last interval, so --once takes one interval, too.

@@ -17,7 +17,6 @@ namespace {
 constexpr uint64_t kPollMs = 250;
 constexpr Milliseconds kProgressAfter{1000};
 constexpr Milliseconds kCancelWait{5000};
-constexpr const char* kClearLine = "\r\033[K";
 
 bool has_ended(const Json& request) {
   return text(request, "state") != "running";

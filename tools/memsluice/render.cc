@@ -348,6 +348,32 @@ std::string render_census(const Json& census, bool tenants, uint64_t page_bytes)
   return render_charged(lines, tenants, page_bytes) + '\n' + render_node_totals(lines, page_bytes);
 }
 
+std::string render_channel_table(const Json& channels) {
+  if (channels.empty()) return "no channel\n";
+  Table table({{"NAME"},
+               {"GROUP"},
+               {"NODE", Align::kRight},
+               {"STATE"},
+               {"MEMORY"},
+               {"BLOCKS", Align::kRight},
+               {"MOVABLE", Align::kRight},
+               {"BY"}});
+  for (const Json& channel : channels) {
+    const auto start = number(channel, "start"), length = number(channel, "length_bytes");
+    table.add_row({name(channel, "name"), printable(text(channel, "group", "-")),
+                   count(channel, "node"), name(channel, "state"),
+                   start && length ? fmt::format("{} at {:#x}", human_bytes(*length), *start)
+                                   : std::string("was there"),
+                   fmt::format("{}/{}", count(channel, "online_blocks"), count(channel, "blocks")),
+                   count(channel, "movable_blocks"), values(member(channel, "onlined_by"))});
+  }
+  return table.render();
+}
+
+std::string render_channel(const Json& channel) {
+  return fmt::format("channel {}: node {}\n", name(channel, "name"), count(channel, "node"));
+}
+
 std::string module_line(const Json& module) {
   if (flag(module, "loaded") != false) {
     return fmt::format("{}, ABI {}: {}", name(module, "version"), count(module, "abi_version"),
@@ -425,6 +451,14 @@ std::string render_result(std::string_view method, const Json& params, const Jso
   if (method == "census") {
     return render_census(items(result, "census"), flag(params, "by_tenant") == true, page_bytes);
   }
+  if (method == "channel.list") return render_channel_table(items(result, "channels"));
+  if (method == "channel.add") return render_channel(member(result, "channel"));
+  if (method == "channel.remove") {
+    const Json& removed = member(result, "removed");
+    return fmt::format("channel {}: gone, {} moved off node {}\n", name(removed, "name"),
+                       size_of_pages(number(removed, "moved_pages"), page_bytes),
+                       count(removed, "node"));
+  }
   if (method == "engine.reset") return render_reset(member(result, "reset"));
   if (method == "config.reload") {
     return flag(result, "changed") == true ? "the configuration has been loaded\n"
@@ -448,6 +482,13 @@ std::string progress_line(const Json& request, double elapsed_s, size_t columns,
     line += fmt::format(", {} left", human_duration(static_cast<uint64_t>(left_s + 0.5)));
   }
   return shortened(line, columns);
+}
+
+std::string channel_progress_line(const Json& channel, size_t columns, uint64_t page_bytes) {
+  return shortened(fmt::format("{}: {} of {} memory blocks left, {} moved", name(channel, "name"),
+                               count(channel, "online_blocks"), count(channel, "blocks"),
+                               size_of_pages(number(channel, "moved_pages"), page_bytes)),
+                   columns);
 }
 
 }  // namespace memsluice

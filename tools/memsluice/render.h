@@ -22,4 +22,10 @@ std::string render_request(const Json& request, uint64_t page_bytes);
 std::string progress_line(const Json& request, double elapsed_s, size_t columns,
                           uint64_t page_bytes);
 
+// "ch2: 100 of 128 memory blocks left, 10 MiB moved", at most `columns` wide.
+std::string channel_progress_line(const Json& channel, size_t columns, uint64_t page_bytes);
+
+// Before a line of progress, in place of the one before.
+inline constexpr const char* kClearLine = "\r\033[K";
+
 }  // namespace memsluice

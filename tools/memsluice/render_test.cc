@@ -201,5 +201,22 @@ TEST(ProgressLine, DoesNotPassTheEndWhenTheEstimateWasLow) {
             "[##############################] 100%  1.2 MiB of 800 KiB, 0 s left");
 }
 
+TEST(Render, ChannelsShowWhatTheyAreMadeOf) {
+  EXPECT_EQ(rendered("channel.list", {{"channels", sample_channels()}}), R"(
+NAME  GROUP  NODE  STATE     MEMORY                 BLOCKS   MOVABLE  BY
+ch1   -         1  online    was there              2/2            0  -
+ch2   dram      2  removing  16 GiB at 0x140000000  100/128      100  kernel, module
+)");
+  EXPECT_EQ(rendered("channel.list", {{"channels", Json::array()}}), "\nno channel\n");
+  EXPECT_EQ(channel_progress_line(sample_channels()[1], 80, kPageBytes),
+            "ch2: 100 of 128 memory blocks left, 10 MiB moved");
+  EXPECT_EQ(channel_progress_line(sample_channels()[1], 10, kPageBytes), "ch2: 100 ~");
+  EXPECT_EQ(rendered("channel.add", {{"channel", sample_channels()[1]}}),
+            "\nchannel ch2: node 2\n");
+  EXPECT_EQ(rendered("channel.remove",
+                     {{"removed", {{"name", "ch2"}, {"node", 2}, {"moved_pages", 2560}}}}),
+            "\nchannel ch2: gone, 10 MiB moved off node 2\n");
+}
+
 }  // namespace
 }  // namespace memsluice

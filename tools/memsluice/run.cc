@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "tools/memsluice/arguments.h"
+#include "tools/memsluice/channel.h"
 #include "tools/memsluice/doctor.h"
 #include "tools/memsluice/engine.h"
 #include "tools/memsluice/exit_status.h"
@@ -41,6 +42,10 @@ struct Runner {
 
   Result<int> operator()(const EngineResetCommand& command) const {
     return run_engine_reset(command, invocation.json, environment);
+  }
+
+  Result<int> operator()(const ChannelRemoveCommand& command) const {
+    return run_channel_remove(command, invocation.json, environment);
   }
 
   Result<int> operator()(const TopCommand& command) const {

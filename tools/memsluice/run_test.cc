@@ -406,5 +406,22 @@ TEST(Version, WorksWithAndWithoutDaemon) {
   EXPECT_NE(without.out.find("no such socket"), std::string::npos);
 }
 
+TEST(Run, AChannelIsRemovedAndWatched) {
+  // The one that waits, and the one that looks.
+  const FakeDaemon daemon([](const Json& request) -> std::optional<std::string> {
+    if (request["method"] == "channel.remove") {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      return reply_line(request,
+                        {{"removed", {{"name", "ch2"}, {"node", 2}, {"moved_pages", 2560}}}});
+    }
+    if (request["method"] == "channel.list")
+      return reply_line(request, {{"channels", sample_channels()}});
+    return answers({})(request);
+  });
+  EXPECT_EQ(run_with(daemon, "channel remove ch2").out,
+            "channel ch2: gone, 10 MiB moved off node 2\n");
+  EXPECT_EQ(Json::parse(run_with(daemon, "channel remove ch2 --json").out)["removed"]["node"], 2);
+}
+
 }  // namespace
 }  // namespace memsluice

@@ -96,4 +96,15 @@ inline Json sample_census() {
      "held_pages": {"anon": 0, "shmem": 0, "file": 0}}])");
 }
 
+// One that was there, and one that is on its way out.
+inline Json sample_channels() {
+  return Json::parse(R"([
+    {"name": "ch1", "group": null, "node": 1, "state": "online", "start": null,
+     "length_bytes": null, "block_bytes": 134217728, "blocks": 2, "online_blocks": 2,
+     "movable_blocks": 0, "onlined_by": [], "moved_pages": 0},
+    {"name": "ch2", "group": "dram", "node": 2, "state": "removing", "start": 5368709120,
+     "length_bytes": 17179869184, "block_bytes": 134217728, "blocks": 128, "online_blocks": 100,
+     "movable_blocks": 100, "onlined_by": ["kernel", "module"], "moved_pages": 2560}])");
+}
+
 }  // namespace memsluice
