@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -9,6 +10,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/json.h"
 #include "daemon/base/result.h"
+#include "tools/memsluice/provision/plan.h"
 
 namespace memsluice {
 
@@ -50,6 +52,12 @@ struct DoctorCommand {
   std::string root = "/";
 };
 
+struct ProvisionCommand {
+  std::optional<provision::Wish> wish = {};  // none: only look
+  std::string directory = {};                // empty: write nothing
+  std::string root = "/";
+};
+
 struct VersionCommand {};
 
 struct HelpCommand {
@@ -58,7 +66,7 @@ struct HelpCommand {
 
 struct Invocation {
   std::variant<CallCommand, MigrateCommand, EngineQueuesCommand, EngineResetCommand, TopCommand,
-               DoctorCommand, VersionCommand, HelpCommand>
+               DoctorCommand, ProvisionCommand, VersionCommand, HelpCommand>
       command;
   bool json = false;
   std::string socket;

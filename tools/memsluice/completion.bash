@@ -42,9 +42,11 @@ _memsluice_value() {
     --fast-limit | --channels) mapfile -t COMPREPLY < <(compgen -W none -- "$2") ;;
     --tenant) _memsluice_cgroups "$2" ;;
     --from | --to | --node) _memsluice_nodes "$2" ;;
+    --for) mapfile -t COMPREPLY < <(compgen -W 'nodes devices' -- "$2") ;;
+    --write) mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
     --pid) mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*)" -- "$2") ;;
     --socket) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
-    --address | --length | --granule | --interval | --promote-mib-per-s | --demote-mib-per-s) ;;
+    --address | --length | --granule | --interval | --range | --host | --promote-mib-per-s | --demote-mib-per-s) ;;
     *) return 1 ;;
   esac
 }
@@ -62,7 +64,7 @@ _memsluice() {
   done
   local words='--json --socket --help'
   case $command in
-    '') words+=' status tenant migrate request engine census reload top doctor version --version' ;;
+    '') words+=' status tenant migrate request engine census provision reload top doctor version --version' ;;
     tenant) words+=' list show set channels clear' ;;
     request) words+=' list show cancel' ;;
     engine) words+=' list test drain reset' ;;
@@ -81,6 +83,7 @@ _memsluice() {
       words+=' --pid --address --length --tenant --from --to --mib-per-s --all-mappings --detach'
       ;;
     census*) words+=' --node --tenants' ;;
+    provision*) words+=' --channels --range --node --host --for --write' ;;
     top) words+=' --once --interval' ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
