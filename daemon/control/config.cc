@@ -8,12 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <iterator>
 #include <set>
 
+#include "daemon/base/toml_table.h"
 #include "daemon/base/units.h"
-#include "daemon/control/toml_table.h"
-#include "daemon/control/toml_text.h"
 #include "daemon/host/cgroups.h"
 #include "daemon/host/files.h"
 
@@ -237,38 +235,8 @@ std::map<std::string, std::string> Config::module_values() const {
   return values;
 }
 
-std::string ConfigProblem::describe() const {
-  std::string text = position.file;
-  if (position.line != 0) text += fmt::format(":{}", position.line);
-  text += ": ";
-  if (!key.empty()) text += key + ": ";
-  text += message;
-  if (!hint.empty()) text += fmt::format(" ({})", hint);
-  return text;
-}
-
 void parse_config(std::string_view text, const std::string& file, LoadedConfig& loaded) {
-  if (auto line = line_of_stray_letter(text)) {
-    loaded.problems.push_back(
-        {{file, *line},
-         "",
-         "letters beyond ASCII stand in one-line strings and in comments only",
-         "put quotes around it, and a space in front of them"});
-    return;
-  }
-  toml::parse_result parsed = toml::parse(text, file);
-  if (!parsed) {
-    loaded.problems.push_back({{file, parsed.error().source().begin.line},
-                               "",
-                               std::string(parsed.error().description())});
-    return;
-  }
-  std::vector<ConfigProblem> problems;
-  TomlTable root(parsed.table(), "", file, problems);
-  read_root(root, loaded.config);
-  std::stable_sort(problems.begin(), problems.end(),
-                   [](const auto& a, const auto& b) { return a.position.line < b.position.line; });
-  std::move(problems.begin(), problems.end(), std::back_inserter(loaded.problems));
+  read_toml(text, file, loaded.problems, [&](TomlTable& root) { read_root(root, loaded.config); });
 }
 
 LoadedConfig load_config(const std::string& path) {

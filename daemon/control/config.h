@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/config_problem.h"
 #include "daemon/base/log.h"
 #include "daemon/host/kernel_module.h"
 #include "daemon/host/knobs.h"
@@ -50,11 +51,6 @@ struct TenantRule {
   bool operator==(const TenantRule&) const = default;
 };
 
-struct SourcePosition {
-  std::string file;
-  uint32_t line = 0;
-};
-
 struct KnobSetting {
   std::string value;
   SourcePosition position = {};
@@ -80,16 +76,6 @@ struct Config {
   static PolicySettings built_in_defaults();
   std::map<std::string, std::string> module_values() const;
   bool operator==(const Config&) const = default;
-};
-
-struct ConfigProblem {
-  SourcePosition position;
-  std::string key;
-  std::string message;
-  std::string hint = {};
-
-  // "/etc/memsluice/memsluiced.toml:7: tenant.fast_limit: "x" is not a size (write it as ...)"
-  std::string describe() const;
 };
 
 struct LoadedConfig {

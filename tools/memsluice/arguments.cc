@@ -41,8 +41,9 @@ struct Texts {
        tenants = false, lazily = false;
   std::string socket, cgroup, id, tiering, fast_limit, promote, demote, pid, address, length,
       tenant, from, to, interval = "1", root = "/", device, node, channels, granule, add, remove,
-                        rate, channel, group, start, deadline = "60";
-  std::vector<std::string> queues;
+                        rate, channel, group, start, deadline = "60", channel_count, host,
+                        use = "nodes", directory;
+  std::vector<std::string> queues, ranges, nodes;
 };
 
 CLI::App* add_command(CLI::App* parent, const char* name, const char* description,
@@ -147,6 +148,24 @@ void add_channel_commands(CLI::App* app, Texts& texts) {
   add_text(remove, "--deadline", texts.deadline, "SECONDS", "then all stays as it was: 1 to 3600");
 }
 
+void add_list(CLI::App* command, const char* name, std::vector<std::string>& values,
+              const char* type, const char* description) {
+  command->add_option(name, values, description)->type_name(type)->allow_extra_args(false);
+}
+
+void add_provision_command(CLI::App* app, Texts& texts) {
+  CLI::App* provision =
+      add_command(app, "provision", "find memory channels, and boot with them", help::kProvision);
+  add_text(provision, "--channels", texts.channel_count, "N", "the last N that the evidence shows");
+  add_list(provision, "--range", texts.ranges, "START+LENGTH", "a channel; may be repeated");
+  add_list(provision, "--node", texts.nodes, "NODE", "a channel that is a node; may be repeated");
+  add_text(provision, "--host", texts.host, "SIZE", "what the host keeps at least; 4G if not said");
+  add_text(provision, "--for", texts.use, "nodes|devices", "what channels become; nodes");
+  add_text(provision, "--write", texts.directory, "DIRECTORY", "write the files to it");
+  add_text(provision, "--root", texts.root, "DIR", "");
+  provision->get_option("--root")->group("");
+}
+
 bool is_group(const std::string& command) {
   return command == "tenant" || command == "request" || command == "engine" || command == "channel";
 }
@@ -164,6 +183,7 @@ void add_commands(CLI::App* app, Texts& texts) {
   add_engine_commands(app, texts);
   add_census_command(app, texts);
   add_channel_commands(app, texts);
+  add_provision_command(app, texts);
   CLI::App* top = add_command(app, "top", "live view of tenants and nodes", help::kTop);
   top->add_flag("--once", texts.once, "one picture, then end");
   add_text(top, "--interval", texts.interval, "SECONDS", "between two pictures: 0.1 to 3600");
@@ -516,6 +536,46 @@ Result<ChannelRemoveCommand> channel_remove(const Texts& texts) {
   return ChannelRemoveCommand{{{"name", texts.channel}, {"deadline_ms", *seconds * 1000}}};
 }
 
+Result<provision::Wish> provision_wish(const Texts& texts) {
+  provision::Wish wish;
+  if (!texts.channel_count.empty()) {
+    auto count = option_number("--channels", texts.channel_count, 1, kNodeMax);
+    if (!count.ok()) return count.error();
+    wish.channels = static_cast<unsigned>(*count);
+  }
+  for (const std::string& text : texts.ranges) {
+    auto range = parse_physical_range(text);
+    if (!range.ok()) return renamed(std::move(range).error(), "--range");
+    wish.ranges.push_back(*range);
+  }
+  for (const std::string& text : texts.nodes) {
+    auto node = option_number("--node", text, 0, kNodeMax);
+    if (!node.ok()) return node.error();
+    wish.nodes.push_back(static_cast<int>(*node));
+  }
+  if (!texts.host.empty()) {
+    auto bytes = option_bytes("--host", texts.host);
+    if (!bytes.ok()) return bytes.error();
+    wish.host_bytes = *bytes;
+  }
+  if (texts.use != "nodes" && texts.use != "devices")
+    return usage("--for", fmt::format("\"{}\" is neither nodes nor devices", texts.use));
+  wish.use = texts.use == "nodes" ? provision::Use::kNodes : provision::Use::kDevices;
+  return wish;
+}
+
+Result<ProvisionCommand> provision_command(const Texts& texts) {
+  ProvisionCommand command{.wish = {}, .directory = texts.directory, .root = texts.root};
+  auto wish = provision_wish(texts);
+  if (!wish.ok()) return wish.error();
+  if (wish->channels || !wish->ranges.empty() || !wish->nodes.empty())
+    command.wish = *std::move(wish);
+  else if (wish->host_bytes || !texts.directory.empty())
+    return usage("provision", "say which channels: --channels, --range or --node",
+                 "memsluice provision --help");
+  return command;
+}
+
 Result<TopCommand> top_command(const Texts& texts) {
   auto interval = option_interval(texts.interval);
   if (!interval.ok()) return interval.error();
@@ -548,6 +608,7 @@ Result<Invocation> interpret(const std::vector<std::string>& names, const Texts&
   if (name == "channel") return invocation(Result(CallCommand{"channel.list"}), texts);
   if (name == "migrate") return invocation(migrate_command(texts), texts);
   if (name == "top") return invocation(top_command(texts), texts);
+  if (name == "provision") return invocation(provision_command(texts), texts);
   if (name == "doctor") return invocation(Result(DoctorCommand{texts.root}), texts);
   if (name == "version") return invocation(Result(VersionCommand{}), texts);
   if (name == "reload") return invocation(Result(CallCommand{"config.reload"}), texts);

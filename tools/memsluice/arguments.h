@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -9,6 +10,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/json.h"
 #include "daemon/base/result.h"
+#include "tools/memsluice/provision/plan.h"
 
 namespace memsluice {
 
@@ -54,6 +56,12 @@ struct DoctorCommand {
   std::string root = "/";
 };
 
+struct ProvisionCommand {
+  std::optional<provision::Wish> wish = {};  // none: only look
+  std::string directory = {};                // empty: write nothing
+  std::string root = "/";
+};
+
 struct VersionCommand {};
 
 struct HelpCommand {
@@ -62,7 +70,8 @@ struct HelpCommand {
 
 struct Invocation {
   std::variant<CallCommand, MigrateCommand, EngineQueuesCommand, EngineResetCommand,
-               ChannelRemoveCommand, TopCommand, DoctorCommand, VersionCommand, HelpCommand>
+               ChannelRemoveCommand, TopCommand, DoctorCommand, ProvisionCommand, VersionCommand,
+               HelpCommand>
       command;
   bool json = false;
   std::string socket;

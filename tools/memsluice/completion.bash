@@ -48,9 +48,12 @@ _memsluice_value() {
     --fast-limit | --channels) mapfile -t COMPREPLY < <(compgen -W none -- "$2") ;;
     --tenant) _memsluice_cgroups "$2" ;;
     --from | --to | --node) _memsluice_nodes "$2" ;;
+    --for) mapfile -t COMPREPLY < <(compgen -W 'nodes devices' -- "$2") ;;
+    --write) mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
     --pid) mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*)" -- "$2") ;;
     --socket) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
-    --address | --start | --length | --group | --deadline | --granule | --interval | --promote-mib-per-s | --demote-mib-per-s) ;;
+    --address | --start | --length | --group | --deadline | --granule | --interval | --range | --host) ;;
+    --promote-mib-per-s | --demote-mib-per-s | --mib-per-s | --set | --add | --remove) ;;
     *) return 1 ;;
   esac
 }
@@ -68,7 +71,7 @@ _memsluice() {
   done
   local words='--json --socket --help'
   case $command in
-    '') words+=' status tenant migrate request engine census channel reload top doctor version --version' ;;
+    '') words+=' status tenant migrate request engine census channel provision reload top doctor version --version' ;;
     tenant) words+=' list show set channels clear' ;;
     request) words+=' list show cancel' ;;
     engine) words+=' list test drain reset' ;;
@@ -91,6 +94,7 @@ _memsluice() {
       words+=' --pid --address --length --tenant --from --to --mib-per-s --all-mappings --detach'
       ;;
     census*) words+=' --node --tenants' ;;
+    provision*) words+=' --channels --range --node --host --for --write' ;;
     top) words+=' --once --interval' ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")

@@ -44,5 +44,6 @@ done
 check memsluice tenant set /x --tiering o on
 check memsluice --socket /dev/null tenant '' list
 check memsluice migrate --to '' 0
+check memsluice provision --for d devices
 check memsluice engine reset dsa0 -- --yes
 exit $failed

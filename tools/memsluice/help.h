@@ -186,6 +186,21 @@ scale; what is right of the mark belongs in tier 0. q ends it.
 inline constexpr const char* kReload =
     R"(An error in it is reported, and the daemon goes on with what it had.)";
 
+inline constexpr const char* kProvision =
+    R"(Shows what memory there is, with what each source says of it (e820, SRAT, HMAT, CEDT, SMBIOS, EDAC,
+the kernel), where sources contradict each other, and where channels begin and end as far as they
+say. With channels named, it makes what the host has to be booted with: a kernel command line that
+withholds their memory, a table (SRAT) for the initrd if nodes lack ids, and the channels for the
+daemon. Nothing is written without --write, nothing of the host is changed, and what would leave the
+host too little is refused. Sees most as root.
+
+With --for devices the memory becomes DAX devices, which VMs can have.
+
+  memsluice provision
+  memsluice provision --channels 4 --host 16G
+  memsluice provision --range 0x1040000000+64G --range 0x2040000000+64G --write /root/channels
+  memsluice provision --node 2 --node 3 --write /root/channels)";
+
 inline constexpr const char* kDoctor =
     R"(Looks at kernel, module, daemon, nodes, cgroups, other balancers and devices, and says for each
 what was found and what to do. Works without the daemon, and sees most as root.

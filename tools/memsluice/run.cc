@@ -11,6 +11,7 @@
 #include "tools/memsluice/exit_status.h"
 #include "tools/memsluice/format.h"
 #include "tools/memsluice/migrate.h"
+#include "tools/memsluice/provision.h"
 #include "tools/memsluice/render.h"
 #include "tools/memsluice/top.h"
 
@@ -54,6 +55,10 @@ struct Runner {
 
   Result<int> operator()(const DoctorCommand& command) const {
     return run_doctor(command, invocation.json, environment);
+  }
+
+  Result<int> operator()(const ProvisionCommand& command) const {
+    return run_provision(command, invocation.json, environment);
   }
 
   Result<int> operator()(const VersionCommand&) const {

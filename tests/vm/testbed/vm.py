@@ -36,7 +36,10 @@ class VmDied(TestbedError):
 class Vm:
     """Boots on construction. A context manager: leaving it shuts the VM down."""
 
-    def __init__(self, description: VmDescription, kernel: str | None = None) -> None:
+    def __init__(
+        self, description: VmDescription, kernel: str | None = None, early_initrd: bytes = b""
+    ) -> None:
+        """EARLY_INITRD is put in front of the initramfs, as a boot loader does it."""
         self.description = description
         root.ensure()
         guest_root.ensure()
@@ -49,6 +52,10 @@ class Vm:
         self.directory, self._lock = _claim_directory(description.name)
         self._stopping = False
         self._marks = itertools.count(1)
+        if early_initrd:
+            combined = self.directory / "initrd"
+            combined.write_bytes(early_initrd + image.read_bytes())
+            image = combined
         started = time.monotonic()
         try:
             self._boot_to_the_end(image)

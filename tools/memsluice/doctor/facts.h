@@ -59,6 +59,13 @@ struct CgroupFacts {
   std::vector<std::string> subtree_control;
 };
 
+struct ChannelFacts {
+  bool described = false;  // there is a file of channels
+  size_t channels = 0;
+  size_t made = 0;  // that are nodes
+  std::vector<std::string> problems = {};
+};
+
 struct BalancerFacts {
   std::optional<std::string> numa_balancing;
   std::optional<std::string> demotion_enabled;
@@ -112,6 +119,7 @@ struct Facts {
   std::vector<NodeFacts> nodes;  // those with memory
   std::vector<MemoryTierFacts> tiers;
   CgroupFacts cgroup;
+  ChannelFacts channels;
   BalancerFacts balancers;
   std::vector<DsaFacts> dsa;
   DsaEngineFacts dsa_engine;

@@ -37,6 +37,7 @@ Facts healthy() {
                   .mount_point = "/sys/fs/cgroup",
                   .controllers = {"cpuset", "cpu", "io", "memory"},
                   .subtree_control = {"cpu", "memory"}};
+  facts.channels = {.described = true, .channels = 4, .made = 3, .problems = {}};
   facts.balancers.numa_balancing = "0";
   facts.balancers.demotion_enabled = "false";
   facts.balancers.ksm_run = "0";
@@ -97,6 +98,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Change{"old_kernel", [](Facts& f) { f.kernel.release = "6.1.0-57-amd64"; }, "kernel",
                Level::kError, "6.1.0-57-amd64", "older than 6.12"},
+        Change{"wrong_channels",
+               [](Facts& f) { f.channels = {.described = true, .problems = {"overlap"}}; },
+               "channels", Level::kError, "/etc/memsluice/channels.toml", "overlap"},
         Change{"other_kernel", [](Facts& f) { f.kernel.release = "6.18.44"; }, "kernel",
                Level::kNote, "6.18.44", "not one of the tested kernels, 6.12 and 7.3"},
         Change{"no_release", [](Facts& f) { f.kernel.release = ""; }, "kernel", Level::kWarning,

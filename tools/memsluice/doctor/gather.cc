@@ -15,6 +15,7 @@
 #include "daemon/base/units.h"
 #include "daemon/host/files.h"
 #include "daemon/host/paths.h"
+#include "tools/memsluice/provision/gather.h"
 
 namespace memsluice::doctor {
 namespace {
@@ -132,6 +133,20 @@ std::vector<MemoryTierFacts> gather_tiers(const HostFiles& host) {
     tiers.push_back({name, parse_id_list(read_or(host, directory + "/" + name + "/nodelist"))});
   }
   return tiers;
+}
+
+ChannelFacts gather_channels(const HostFiles& host) {
+  const auto text = host.read(kDefaultChannelsPath);
+  if (!text) return {};
+  LoadedChannels loaded = parse_channels_file(*text, kDefaultChannelsPath);
+  const HostMemory memory = provision::gather_evidence(host).host_memory();
+  ChannelFacts channels{.described = true, .channels = loaded.file.channels.size()};
+  if (loaded.problems.empty()) loaded.problems = check_channels(loaded.file, memory);
+  for (const ConfigProblem& problem : loaded.problems)
+    channels.problems.push_back(problem.describe());
+  for (const ChannelDefinition& channel : loaded.file.channels)
+    if (is_made(channel, memory)) ++channels.made;
+  return channels;
 }
 
 CgroupFacts gather_cgroup(const HostFiles& host) {
@@ -291,6 +306,7 @@ Facts gather(const HostFiles& host) {
   facts.module = gather_module(host, facts.kernel.release);
   facts.nodes = gather_nodes(host);
   facts.tiers = gather_tiers(host);
+  facts.channels = gather_channels(host);
   facts.cgroup = gather_cgroup(host);
   facts.balancers = gather_balancers(host);
   facts.dsa = gather_dsa(host);

@@ -98,6 +98,25 @@ TEST_F(Gather, NodesAndTheZonesOfTheirMemory) {
   EXPECT_EQ(nodes[1].other_blocks, 1U);
 }
 
+TEST_F(Gather, ChannelsAndWhatIsWrongWithThem) {
+  EXPECT_FALSE(facts().channels.described);
+  const std::string nodes = "/sys/devices/system/node";
+  host_.write(nodes + "/possible", "0-1\n");
+  host_.write(nodes + "/online", "0\n");
+  host_.make_directory(nodes + "/node0/memory0");
+  const std::string file = "/etc/memsluice/channels.toml";
+  const std::string group = "[[group]]\nname = \"dram\"\n";
+  host_.write(file, group + "[[channel]]\nname = \"a\"\ngroup = \"dram\"\nnode = 0\n");
+  EXPECT_TRUE(facts().channels.problems.empty());
+  EXPECT_EQ(facts().channels.made, 1U);
+  host_.write(file, group + "[[channel]]\nname = \"a\"\ngroup = \"dram\"\nnode = 1\n");
+  EXPECT_EQ(facts().channels.made, 0U);
+  ASSERT_EQ(facts().channels.problems.size(), 1U);
+  EXPECT_NE(facts().channels.problems[0].find("1 of a has no memory"), std::string::npos);
+  host_.write(file, "[[channel]]\n");
+  EXPECT_EQ(facts().channels.problems.size(), 3U);
+}
+
 TEST_F(Gather, Tiers) {
   host_.write("/sys/devices/virtual/memory_tiering/memory_tier4/nodelist", "0\n");
   host_.write("/sys/devices/virtual/memory_tiering/memory_tier22/nodelist", "1-2\n");

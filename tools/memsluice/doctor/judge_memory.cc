@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "daemon/host/channels_file.h"
+
 namespace memsluice::doctor {
 namespace {
 
@@ -121,6 +123,17 @@ void judge_damon(const BalancerFacts& balancers, Findings* findings) {
   }
 }
 
+void judge_channels(const ChannelFacts& channels, Findings* findings) {
+  if (!channels.described) return;
+  for (const std::string& problem : channels.problems)
+    findings->push_back({"channels", Level::kError, kDefaultChannelsPath, problem,
+                         "memsluice provision shows what there is"});
+  if (channels.problems.empty())
+    findings->push_back(
+        {"channels", Level::kOk, kDefaultChannelsPath,
+         fmt::format("{} of {} channels are nodes", channels.made, channels.channels), ""});
+}
+
 Finding judge_numad(const BalancerFacts& balancers) {
   if (!balancers.numad_pid) return {"numad", Level::kOk, "numad", "not running", ""};
   return {"numad", Level::kWarning, fmt::format("process {}", *balancers.numad_pid),
@@ -151,6 +164,7 @@ void judge_memory(const Facts& facts, Findings* findings) {
   findings->push_back(judge_nodes(facts));
   findings->push_back(judge_tiers(facts));
   judge_zones(facts, findings);
+  judge_channels(facts.channels, findings);
   judge_numa_balancing(facts.balancers, findings);
   judge_demotion(facts.balancers, findings);
   judge_damon(facts.balancers, findings);

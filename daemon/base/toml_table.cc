@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "daemon/control/toml_table.h"
+#include "daemon/base/toml_table.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "daemon/base/toml_text.h"
 
 namespace memsluice {
 
@@ -85,6 +90,40 @@ void TomlTable::finish() {
                          "no such key",
                          fmt::format("known are: {}", fmt::join(known_, ", "))});
   }
+}
+
+void read_toml(std::string_view text, const std::string& file, std::vector<ConfigProblem>& problems,
+               const std::function<void(TomlTable&)>& read) {
+  if (auto line = line_of_stray_letter(text)) {
+    problems.push_back({{file, *line},
+                        "",
+                        "letters beyond ASCII stand in one-line strings and in comments only",
+                        "put quotes around it, and a space in front of them"});
+    return;
+  }
+  toml::parse_result parsed = toml::parse(text, file);
+  if (!parsed) {
+    problems.push_back({{file, parsed.error().source().begin.line},
+                        "",
+                        std::string(parsed.error().description())});
+    return;
+  }
+  std::vector<ConfigProblem> found;
+  TomlTable root(parsed.table(), "", file, found);
+  read(root);
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.position.line < b.position.line; });
+  std::move(found.begin(), found.end(), std::back_inserter(problems));
+}
+
+std::string ConfigProblem::describe() const {
+  std::string text = position.file;
+  if (position.line != 0) text += fmt::format(":{}", position.line);
+  text += ": ";
+  if (!key.empty()) text += key + ": ";
+  text += message;
+  if (!hint.empty()) text += fmt::format(" ({})", hint);
+  return text;
 }
 
 }  // namespace memsluice

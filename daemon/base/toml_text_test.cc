@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "daemon/control/toml_text.h"
+#include "daemon/base/toml_text.h"
 
 #include <gtest/gtest.h>
 

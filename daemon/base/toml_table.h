@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 // toml++ asserts (and, where NDEBUG is set, lets clang assume) things that a file like "[[["
 // breaks, although the code behind is there to tell them as errors.
@@ -17,7 +18,8 @@
 #include <toml++/toml.h>
 #pragma pop_macro("NDEBUG")
 
-#include "daemon/control/config.h"
+#include "daemon/base/config_problem.h"
+#include "daemon/base/result.h"
 
 namespace memsluice {
 
@@ -61,5 +63,10 @@ class TomlTable {
   std::vector<ConfigProblem>& problems_;
   std::set<std::string, std::less<>> known_;
 };
+
+// Parses a file and has its root table read, if it is TOML at all. What is wrong with it is added
+// to the problems, in the order of its lines.
+void read_toml(std::string_view text, const std::string& file, std::vector<ConfigProblem>& problems,
+               const std::function<void(TomlTable&)>& read);
 
 }  // namespace memsluice
