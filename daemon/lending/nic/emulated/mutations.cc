@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <cstdlib>
+
+#include "daemon/lending/nic/emulated/checks.h"
+
+namespace memsluice::nic {
+
+bool is_checked(Check check) {
+  static const std::string_view kWithout = [] {
+    const char* name = std::getenv("MEMSLUICE_NIC_WITHOUT");
+    return std::string_view(name ? name : "");
+  }();
+  return kCheckNames[static_cast<size_t>(check)] != kWithout;
+}
+
+}  // namespace memsluice::nic
