@@ -329,6 +329,8 @@ Result<void> EmulatedNic::connect(QueuePair queue_pair, QueuePair peer,
     const std::string name = fmt::format("queue pair {}", static_cast<uint32_t>(queue_pair));
     if ((*qp)->state != QueuePairState::kInitialized)
       return Error{ErrorCode::kConflict, name, "is connected already", "reset it first"};
+    if (options.max_reads_under_way < 1)
+      return Error{ErrorCode::kBadRequest, name, "no read under way is allowed"};
     if (options.max_reads_under_way > kMaxReads || options.max_peer_reads_under_way > kMaxReads)
       return Error{ErrorCode::kBadRequest, name,
                    fmt::format("more than {} reads under way", kMaxReads)};

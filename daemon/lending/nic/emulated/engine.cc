@@ -204,6 +204,7 @@ Status EmulatedNic::enable_send(QueuePairObject& qp, const RequestBlock& block) 
       fails(Check::enable_domain, target->domain == qp.domain))
     return Status::kLocalOperationError;
   if (!reached(target->send.enabled, block.enabled)) target->send.enabled = block.enabled;
+  fetch(*target);  // as early as a NIC may: what is written from now on comes too late
   make_ready(*target);
   return Status::kSuccess;
 }

@@ -85,8 +85,7 @@ QueuePairObject* EmulatedNic::peer_of(QueuePairObject& qp) const {
 bool EmulatedNic::exchange(QueuePairObject& qp, FetchedRequest& request) {
   const RequestBlock& block = request.block;
   const bool reads = block.opcode == Opcode::kRead || is_atomic(block.opcode);
-  if (reads && qp.reads_under_way > 0 &&
-      fails(Check::reads_issued, qp.reads_under_way < qp.connection.max_reads_under_way))
+  if (reads && fails(Check::reads_issued, qp.reads_under_way < qp.connection.max_reads_under_way))
     return false;
   Segments local;
   if (!collect(qp, request, reads, local)) {
@@ -180,15 +179,12 @@ EmulatedNic::Served EmulatedNic::serve_read(QueuePairObject& server, const Reque
 
 EmulatedNic::Served EmulatedNic::serve_atomic(QueuePairObject& server, const RequestBlock& block,
                                               uint64_t& before) {
-  if (fails(Check::atomic_alignment, block.remote_address % 8 == 0))
-    return refuse(server, Status::kRemoteInvalidRequest);
   std::byte* memory =
       keys_.remote(accessor(server), block.key, block.remote_address, 8, kRemoteAtomic);
   if (!memory) return refuse(server, Status::kRemoteAccessError);
-  if (!is_word(memory)) {
-    // The memory under a zero-based window need not be aligned as its addresses are.
+  // The memory under a zero-based window need not be aligned as its addresses are.
+  if (fails(Check::atomic_alignment, block.remote_address % 8 == 0 && is_word(memory)))
     return refuse(server, Status::kRemoteInvalidRequest);
-  }
   auto* word = reinterpret_cast<uint64_t*>(memory);
   if (block.opcode == Opcode::kFetchAdd) {
     before = __atomic_fetch_add(word, block.operand, __ATOMIC_ACQ_REL);
