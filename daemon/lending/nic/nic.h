@@ -78,6 +78,12 @@ struct Posted {
   uint32_t end = 0;
 };
 
+// NOPs before a request of @blocks that would else wrap around the end of a queue of @queue_blocks.
+constexpr uint32_t padding_before(uint32_t position, uint32_t blocks, uint32_t queue_blocks) {
+  const uint32_t left = queue_blocks - position % queue_blocks;
+  return blocks > left ? left : 0;
+}
+
 // Parts of a request in a send queue that others may write before it is enabled.
 enum class Field : uint8_t {
   kOpcode,

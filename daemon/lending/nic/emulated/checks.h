@@ -85,7 +85,7 @@ constexpr bool is_checked(Check) {
 #endif
 
 // Whether @check is made and finds that it does not hold.
-constexpr bool fails(Check check, bool holds) {
+inline bool fails(Check check, bool holds) {
   return !holds && is_checked(check);
 }
 

@@ -11,12 +11,6 @@ uint32_t blocks_of_request(const WorkRequest& request) {
   return blocks_for(request.opcode, static_cast<uint32_t>(request.entries.size()));
 }
 
-// NOPs before a request of @blocks that would else wrap around the end.
-uint32_t padding(uint32_t position, uint32_t blocks, uint32_t mask) {
-  const uint32_t left = mask + 1 - (position & mask);
-  return blocks > left ? left : 0;
-}
-
 void put(SendQueue& queue, uint32_t position, const WorkRequest& request) {
   RequestBlock block = encode(request);
   block.index = static_cast<uint16_t>(position);
@@ -47,14 +41,14 @@ Posted EmulatedNic::post_send(QueuePair queue_pair, std::span<const WorkRequest>
   uint32_t end = begin;
   for (const WorkRequest& request : requests) {
     const uint32_t blocks = blocks_of_request(request);
-    end += padding(end, blocks, queue.mask) + blocks;
+    end += padding_before(end, blocks, queue.mask + 1) + blocks;
   }
   if (end - queue.released.load(std::memory_order_acquire) > queue.mask + 1)
     return {PostStatus::kQueueFull};
   uint32_t position = begin;
   for (const WorkRequest& request : requests) {
     const uint32_t blocks = blocks_of_request(request);
-    for (uint32_t pad = padding(position, blocks, queue.mask); pad > 0; pad--)
+    for (uint32_t pad = padding_before(position, blocks, queue.mask + 1); pad > 0; pad--)
       put(queue, position++, {});
     put(queue, position, request);
     position += blocks;

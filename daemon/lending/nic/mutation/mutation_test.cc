@@ -32,7 +32,7 @@ TEST_P(MutationTest, ATestNotices) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Nic, MutationTest, testing::ValuesIn(kCheckNames),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& check) { return std::string(check.param); });
 
 }  // namespace
 }  // namespace memsluice::nic
