@@ -4,21 +4,28 @@
 import argparse
 import sys
 
-from guest_programs import ROOT, build
+from guest_programs import ROOT, build, build_programs
 
 sys.path[:0] = [str(ROOT / "tests/vm"), str(ROOT / "tests")]
 
+<<<<<<< HEAD
 from bench import copy, isolation, migrate, placement, redistribute, tiering  # noqa: E402
+=======
+from bench import copy, migrate, nic, placement, tiering  # noqa: E402
+>>>>>>> 38e3c87 (lending: chains explored in every order; random work for the NIC; a bench)
 from testbed.errors import TestbedError  # noqa: E402
 
 BENCHMARKS = {
     "copy": copy.run,
     "isolation": isolation.run,
     "migrate": migrate.run,
+    "nic": nic.run,
     "placement": placement.run,
     "redistribute": redistribute.run,
     "tiering": tiering.run,
 }
+# Those that need no machine, with what they run.
+ON_THE_HOST = {"nic": ["nic-bench"]}
 
 
 def arguments() -> argparse.Namespace:
@@ -39,7 +46,11 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     options = arguments()
-    build(ROOT / "build/bench.log", also=["memsluice-dsa"])
+    log = ROOT / "build/bench.log"
+    if options.name in ON_THE_HOST:
+        build_programs(log, ON_THE_HOST[options.name])
+    else:
+        build(log, also=["memsluice-dsa"])
     try:
         figures = BENCHMARKS[options.name](
             options.rounds, lambda what: print(what, file=sys.stderr, flush=True)

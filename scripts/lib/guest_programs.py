@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Builds what runs in a guest: programs, module, traffic plugin."""
+"""Builds what benches run: programs, and for guests the module and the traffic plugin."""
 
 import subprocess
 import sys
@@ -15,13 +15,18 @@ TARGETS = (
 
 
 def build(log: Path, also: Sequence[str] = ()) -> None:
-    """ALSO: more targets."""
+    """What runs in a guest. ALSO: more targets."""
+    build_programs(log, [*TARGETS, *also], then=[["scripts/testbed", "build-module"]])
+
+
+def build_programs(log: Path, targets: Sequence[str], then: Sequence[Sequence[str]] = ()) -> None:
+    """THEN: commands to run after that."""
     log.parent.mkdir(exist_ok=True)
     with log.open("w") as output:
         for command in (
             ["cmake", "--preset", "release"],
-            ["cmake", "--build", "--preset", "release", "--target", *TARGETS, *also],
-            ["scripts/testbed", "build-module"],
+            ["cmake", "--build", "--preset", "release", "--target", *targets],
+            *then,
         ):
             if subprocess.run(command, cwd=ROOT, stdout=output, stderr=output).returncode:
                 sys.exit(f"{' '.join(command)} failed; {log} says why")

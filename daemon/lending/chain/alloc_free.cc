@@ -87,43 +87,40 @@ class Bytes {
   std::vector<std::byte> bytes_;
 };
 
-// Chains are written with the steps that make one queue wait for another between them.
+// A NIC counts the completion of a request that failed like any other, so a WAIT proves nothing.
+// What may only happen if a step has succeeded is enabled by a SEND_EN behind that step on the same
+// queue: an error flushes it.
 class Builder {
  public:
   explicit Builder(Program& program) : program_(program) {}
 
-  Step& add(Step step) { return program_.steps.emplace_back(std::move(step)); }
-  void wait(const std::string& awaited) {
-    add({.name = "after_" + awaited,
-         .queue = "master",
-         .opcode = Opcode::kWait,
-         .awaited = awaited});
+  void add(Step step) { program_.steps.push_back(std::move(step)); }
+  void wait(const std::string& queue, const std::string& awaited) {
+    add({.name = "after_" + awaited, .queue = queue, .opcode = Opcode::kWait, .awaited = awaited});
   }
-  void enable(const std::string& through) {
-    add({.name = "go_" + through,
-         .queue = "master",
+  // Fenced: what a READ or an atomic before it fills has been filled.
+  void enable(const std::string& queue, const std::string& name, const std::string& through) {
+    add({.name = name,
+         .queue = queue,
          .opcode = Opcode::kSendEnable,
+         .fence = true,
          .through = through});
-  }
-  // The master lets a queue go on, and waits until it has.
-  void run(const std::string& through) {
-    enable(through);
-    wait(through);
   }
 
  private:
   Program& program_;
 };
 
+// The address of the entry that the next instance gets.
 void add_pop(Builder& builder, const Shape& shape) {
+  const Step slot = {.name = "slot",
+                     .queue = shape.mode == Mode::kRings ? "master" : "binder",
+                     .opcode = Opcode::kRead,
+                     .elements = {whole("entry", Field::kRemoteAddress)},
+                     .remote = Place{shape.mode == Mode::kRings ? "ring" : "queue", 0, kSlotBytes}};
   if (shape.mode == Mode::kRings) {
-    builder.add({.name = "slot",
-                 .queue = "master",
-                 .opcode = Opcode::kRead,
-                 .signaled = true,
-                 .elements = {whole("entry", Field::kRemoteAddress)},
-                 .remote = Place{"ring", 0, kSlotBytes}});
-    builder.wait("slot");
+    builder.add(slot);
+    builder.enable("master", "go_entry", "go_after_entry");
     return;
   }
   // The upper 16 bits of the head are the offset of the next slot: they end up as the lower 16 bits
@@ -131,35 +128,35 @@ void add_pop(Builder& builder, const Shape& shape) {
   builder.add({.name = "head",
                .queue = "master",
                .opcode = Opcode::kFetchAdd,
-               .signaled = true,
                .elements = {Place{"scratch", 0, 6}, Part{"slot", Field::kRemoteAddress, 0, 2}},
                .values = {{Field::kOperand, kNextSlot}},
                .remote = Place{"head", 0, 8}});
-  builder.wait("head");
-  builder.run("slot");
+  builder.enable("master", "go_slot", "go_entry");
+  builder.add(slot);
+  builder.enable("binder", "go_entry", "go_after_entry");
 }
 
-void add_binder_steps(Builder& builder, const Shape& shape) {
-  if (shape.mode == Mode::kSharedQueue)
-    builder.add({.name = "slot",
-                 .queue = "binder",
-                 .opcode = Opcode::kRead,
-                 .signaled = true,
-                 .elements = {whole("entry", Field::kRemoteAddress)},
-                 .remote = Place{"queue", 0, kSlotBytes}});
-  for (uint32_t part = 0; part < part_count(shape); part++)
+void add_entry(Builder& builder, const Shape& shape) {
+  for (uint32_t part = 0; part < part_count(shape); part++) {
     builder.add({.name = part_name(part),
                  .queue = "binder",
                  .opcode = Opcode::kRead,
-                 .signaled = true,
                  .elements = part_elements(shape, part),
                  .remote = Place{"entries", 0, part_bytes(shape, part)}});
+    const bool last = part + 1 == part_count(shape);
+    builder.enable("binder", "go_after_" + part_name(part),
+                   last ? "go_again" : "go_after_" + part_name(part + 1));
+  }
+}
+
+void add_bind(Builder& builder, const Shape& shape) {
   builder.add({.name = "own",
                .queue = "binder",
                .opcode = Opcode::kWrite,
                .signaled = true,
                .elements = {Place{"constants", kOwnedConstant, 8}},
                .remote = Place{"owners", 0, 8}});
+  builder.wait("binder", "own");
   for (uint32_t window = 0; window < shape.windows; window++)
     builder.add({.name = bind_name(window),
                  .queue = "binder",
@@ -168,20 +165,21 @@ void add_binder_steps(Builder& builder, const Shape& shape) {
                  .rights = window == 0 ? nic::Rights{0} : nic::kRemoteAll,
                  .values = {{Field::kTarget, fmt::format("window{}", window)},
                             {Field::kLength, "chunk_bytes"}}});
-  // An empty slot costs the tenant none of the receives that it is allowed.
-  for (Step& step : std::array{Step{.name = "credit",
-                    .queue = "binder",
-                    .opcode = Opcode::kFetchAdd,
-                    .signaled = true,
-                    .elements = {Part{"again", Field::kIndex, 0, 4}, Place{"scratch", 0, 4}},
-                    .values = {{Field::kOperand, uint64_t{1}}},
-                    .remote = Place{"credits", 0, 8}},
-                               Step{.name = "again",
-                               .queue = "binder",
-                               .opcode = Opcode::kReceiveEnable,
-                               .signaled = true,
-                               .values = {{Field::kTarget, "alloc"}}}})
-    builder.add(std::move(step));
+  builder.wait("binder", bind_name(shape.windows - 1));
+}
+
+// One receive more for the Alloc queue pair, whichever it is.
+void add_credit(Builder& builder, const std::string& queue, Step allow) {
+  builder.add({.name = "credit",
+               .queue = queue,
+               .opcode = Opcode::kFetchAdd,
+               .elements = {Part{allow.name, Field::kIndex, 0, 4}, Place{"scratch", 0, 4}},
+               .values = {{Field::kOperand, uint64_t{1}}},
+               .remote = Place{"credits", 0, 8}});
+  builder.enable(queue, "go_" + allow.name, "go_reply");
+  allow.queue = queue;
+  allow.opcode = Opcode::kReceiveEnable;
+  builder.add(std::move(allow));
 }
 
 }  // namespace
@@ -218,15 +216,13 @@ Program alloc_program(const Shape& shape) {
                .queue = "alloc",
                .is_receive = true,
                .elements = {Place{"replies", 0, kRequestBytes}}});
-  builder.wait("request");
+  builder.wait("master", "request");
   add_pop(builder, shape);
-  for (uint32_t part = 0; part < part_count(shape); part++) builder.run(part_name(part));
-  builder.run("own");
-  builder.run(bind_name(shape.windows - 1));
-  builder.run("credit");
-  builder.run("again");
-  builder.enable("reply");
-  add_binder_steps(builder, shape);
+  add_entry(builder, shape);
+  add_bind(builder, shape);
+  // An empty slot costs the tenant none of the receives that it is allowed.
+  add_credit(builder, "binder", {.name = "again", .values = {{Field::kTarget, "alloc"}}});
+  builder.enable("binder", "go_reply", "reply");
   builder.add({.name = "reply",
                .queue = "alloc",
                .opcode = Opcode::kSend,
@@ -261,39 +257,37 @@ Program free_program(const Shape& shape) {
     fills.push_back(whole(unbind_name(window), Field::kKey));
   fills.push_back(whole("freeing", Field::kRemoteAddress));
   fills.push_back(whole("dirty", Field::kRemoteAddress));
-  fills.push_back(whole("credit", Field::kRemoteAddress));
-  fills.push_back(whole("allow", Field::kTarget));
+  if (shape.mode == Mode::kRings) {
+    fills.push_back(whole("credit", Field::kRemoteAddress));
+    fills.push_back(whole("allow", Field::kTarget));
+  } else {  // the CPU allows a receive when it has published
+    fills.push_back(Place{"scratch", 0, 8});
+    fills.push_back(Place{"scratch", 0, 3});
+  }
   fills.push_back(Place{"returned", 0, 8});
   uint64_t record = 0;
   for (const Element& element : fills) record += element_bytes(element);
 
-  builder.wait("request");
-  builder.run("record");
-  builder.run("unbind0");
-  builder.run("freeing");
-  if (shape.windows > 1) builder.run(unbind_name(shape.windows - 1));
-  builder.run("return");
-  if (shape.mode == Mode::kRings) {
-    builder.run("credit");
-    builder.run("allow");
-  }
-  builder.enable("reply");
+  const bool rings = shape.mode == Mode::kRings;
+  builder.wait("master", "request");
+  builder.enable("master", "go_record", "go_unbind0");
   builder.add({.name = "record",
                .queue = "unbinder",
                .opcode = Opcode::kRead,
-               .signaled = true,
                .elements = fills,
                .remote = Place{"records", 0, static_cast<uint32_t>(record)}});
+  builder.enable("unbinder", "go_unbind0", "go_freeing");
   // On the queue pair that window 0 serves, and no other: this is the proof of who frees.
-  builder.add(
-      {.name = "unbind0", .queue = "free", .opcode = Opcode::kLocalInvalidate, .signaled = true});
+  builder.add({.name = "unbind0", .queue = "free", .opcode = Opcode::kLocalInvalidate});
+  builder.enable("free", "go_freeing", rings ? "go_allow" : "go_reply");
   const auto write = [&](const std::string& name, uint32_t constant) {
     builder.add({.name = name,
                  .queue = "unbinder",
                  .opcode = Opcode::kWrite,
-                 .signaled = name == "freeing",
+                 .signaled = true,
                  .elements = {Place{"constants", constant, 8}},
                  .remote = Place{"owners", 0, 8}});
+    builder.wait("unbinder", name);
   };
   write("freeing", kFreeingConstant);
   for (uint32_t window = 1; window < shape.windows; window++)
@@ -302,6 +296,7 @@ Program free_program(const Shape& shape) {
                  .opcode = Opcode::kLocalInvalidate,
                  .signaled = window + 1 == shape.windows,
                  .any_queue_pair = true});
+  if (shape.windows > 1) builder.wait("unbinder", unbind_name(shape.windows - 1));
   write("dirty", kDirtyConstant);
   builder.add({.name = "return",
                .queue = "unbinder",
@@ -309,29 +304,14 @@ Program free_program(const Shape& shape) {
                .signaled = true,
                .elements = {Place{"returned", 0, 8}},
                .remote = Place{"returns", 0, 8}});
-  if (shape.mode == Mode::kRings) {
-    builder.add({.name = "credit",
-                 .queue = "unbinder",
-                 .opcode = Opcode::kFetchAdd,
-                 .signaled = true,
-                 .elements = {Part{"allow", Field::kIndex, 0, 4}, Place{"scratch", 0, 4}},
-                 .values = {{Field::kOperand, uint64_t{1}}},
-                 .remote = Place{"credits", 0, 8}});
-    builder.add(
-        {.name = "allow", .queue = "unbinder", .opcode = Opcode::kReceiveEnable, .signaled = true});
-  }
+  builder.wait("unbinder", "return");
+  if (rings) add_credit(builder, "unbinder", {.name = "allow"});
+  builder.enable("unbinder", "go_reply", "reply");
   builder.add(
       {.name = "reply",
        .queue = "free",
        .opcode = Opcode::kSend,
        .elements = {Place{"replies", 0, kRequestBytes}, Place{"constants", kFreedConstant, 8}}});
-  if (shape.mode == Mode::kSharedQueue)  // the CPU allows receives when it has published
-    for (Step& step : program.steps)
-      if (step.name == "record")
-        for (Element& element : step.elements)
-          if (const auto* part = std::get_if<Part>(&element))
-            if (part->step == "credit" || part->step == "allow")
-              element = Place{"scratch", 0, part->bytes};
   return program;
 }
 

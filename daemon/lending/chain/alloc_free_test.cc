@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"shared_2", shape_of(2, Mode::kSharedQueue), {}},
                     Case{"shared_3_seeded", shape_of(3, Mode::kSharedQueue), {.schedule_seed = 7}},
                     Case{"shared_9", shape_of(9, Mode::kSharedQueue), {}}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& which) { return which.param.name; });
 
 TEST(AllocFreePrograms, AreValidForEachSize) {
   EmulatedNic nic({});

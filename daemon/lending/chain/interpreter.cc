@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace memsluice::chain {
 namespace {
@@ -106,6 +107,20 @@ std::vector<uint32_t> Interpreter::runnable() const {
   return numbers;
 }
 
+bool Interpreter::next_is_private(uint32_t number) const {
+  const Cursor at = cursor(number, queues_.at(number).next);
+  switch (static_cast<Opcode>(field(live_[at.live], Field::kOpcode))) {
+    case Opcode::kNop:
+    case Opcode::kWait:
+    case Opcode::kSendEnable:
+    case Opcode::kReceiveEnable:
+    case Opcode::kSend:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Interpreter::Step Interpreter::step(uint32_t number) {
   QueueState& queue = queues_.at(number);
   if (!can_run(number, queue)) return {};
@@ -113,7 +128,7 @@ Interpreter::Step Interpreter::step(uint32_t number) {
   Step done = execute(queue, number, at);
   queue.next++;
   if (done.effect == Effect::kRefused) {
-    queue.failed = true;
+    fail(queue);
     done.queue = number;
   } else if (at.step->signaled) {
     queue.completed++;
@@ -171,10 +186,16 @@ void Interpreter::allow_receives(uint32_t queue, uint32_t index) {
   state.receives_allowed = std::max(state.receives_allowed, index);
 }
 
+// Everything is flushed, and a completion is a completion.
+void Interpreter::fail(QueueState& queue) {
+  queue.failed = true;
+  queue.completed = queue.received = std::numeric_limits<uint32_t>::max() / 2;
+}
+
 void Interpreter::stop(uint32_t number) {
   const uint32_t chain = queues_.at(number).chain;
   for (auto& [other, queue] : queues_)
-    if (queue.chain == chain) queue.failed = true;
+    if (queue.chain == chain) fail(queue);
 }
 
 bool Interpreter::send(uint32_t number, std::span<const std::byte> message) {

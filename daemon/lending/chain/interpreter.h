@@ -46,6 +46,8 @@ class Interpreter {
   // Queues, by number, whose next step can be done.
   std::vector<uint32_t> runnable() const;
   Step step(uint32_t queue);
+  // Whether the next step touches nothing that another tenant or the CPU looks at.
+  bool next_is_private(uint32_t queue) const;
   // A SEND of the compute node to the queue. False: the queue has no receive for it yet.
   bool send(uint32_t queue, std::span<const std::byte> message);
   void allow_receives(uint32_t queue, uint32_t index);
@@ -89,6 +91,7 @@ class Interpreter {
     size_t live = 0;
   };
 
+  static void fail(QueueState& queue);
   Cursor cursor(uint32_t queue, uint32_t position) const;
   Cursor receive_cursor(uint32_t queue, uint32_t position) const;
   bool can_run(uint32_t number, const QueueState& queue) const;

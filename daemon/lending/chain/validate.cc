@@ -17,6 +17,11 @@ bool is_remote(const Step& step) {
          step.opcode == Opcode::kCompareSwap || step.opcode == Opcode::kFetchAdd;
 }
 
+bool reads(const Step& step) {
+  return !step.is_receive && (step.opcode == Opcode::kRead || step.opcode == Opcode::kCompareSwap ||
+                              step.opcode == Opcode::kFetchAdd);
+}
+
 // What happens before what within an instance. Each step is issued and completes.
 class Order {
  public:
@@ -49,9 +54,13 @@ class Order {
       const size_t n = static_cast<size_t>(next - program_.steps.data());
       after_[issue(i)].push_back(issue(n));
       after_[done(i)].push_back(done(n));
-      // A WAIT holds up its queue, and so does a fence behind what it waits for.
-      if (step.opcode == Opcode::kWait || next->fence) after_[done(i)].push_back(issue(n));
+      if (step.opcode == Opcode::kWait)
+        after_[done(i)].push_back(issue(n));  // it holds up its queue
     }
+    if (step.fence)
+      for (size_t before = 0; before < i; before++)
+        if (program_.steps[before].queue == step.queue && reads(program_.steps[before]))
+          after_[done(before)].push_back(issue(i));
     if (!step.awaited.empty() && program_.step(step.awaited))
       after_[done(index_of(step.awaited))].push_back(done(i));
     if (step.opcode == Opcode::kSendEnable && !step.through.empty()) enable(i, step);

@@ -48,25 +48,25 @@ TEST_F(ValidateTest, AFieldIsFilledOnceAndHasNoValueBeside) {
 }
 
 TEST_F(ValidateTest, OnlyWhatTheNicReadsLaterIsFilled) {
-  step("slot").elements = {Part{"after_slot", Field::kIndex, 0, 4},
+  step("slot").elements = {Part{"after_request", Field::kIndex, 0, 4},
                            Part{"slot", Field::kKey, 0, 4}};
   EXPECT_THAT(found(), Contains(HasSubstr("its queue is not managed")));
 }
 
 TEST_F(ValidateTest, NothingIsEnabledBeforeItsLastFill) {
-  erase("after_slot");
+  step("go_entry").fence = false;
   EXPECT_THAT(found(), Contains("go_entry: enables entry before slot has filled it"));
 }
 
 TEST_F(ValidateTest, NothingIsEnabledThroughMoreThanItsFillsAllow) {
-  step("go_entry").through = "own";
+  step("go_entry").through = "go_again";
   EXPECT_THAT(found(), Contains("go_entry: enables own before entry has filled it"));
 }
 
 TEST_F(ValidateTest, WhatIsFilledIsEnabledAtAll) {
-  for (const char* name :
-       {"go_bind1", "after_bind1", "go_credit", "after_credit", "go_again", "after_again"})
-    erase(name);
+  erase("go_after_entry");
+  step("go_entry").through = "entry";
+  erase("go_again");
   EXPECT_THAT(found(), Contains("bind1: is never enabled"));
 }
 
@@ -98,7 +98,7 @@ TEST_F(ValidateTest, ACircleOfWaitsIsFound) {
 TEST_F(ValidateTest, AListingShowsEachStep) {
   const std::string text = listing(program_);
   for (const Step& each : program_.steps) EXPECT_THAT(text, HasSubstr(" " + each.name + " "));
-  EXPECT_THAT(text, HasSubstr("  master   slot             READ     ! @ring+0[8] "
+  EXPECT_THAT(text, HasSubstr("  master   slot             READ       @ring+0[8] "
                               "-> entry.remote_address\n"));
   EXPECT_THAT(text, HasSubstr("  binder   bind1            BIND     ! target=window1 "
                               "length=chunk_bytes "));

@@ -198,6 +198,10 @@ TEST_P(Conformance, OnlyABoundWindowIsInvalidated) {
   const Key key = bind(on, made);
   EXPECT_REFUSED(on, invalidation(key ^ 1));
   on = pair();
+  const Key freed = bind(on, window());
+  ASSERT_EQ(by_server(on, invalidation(freed)), Status::kSuccess);
+  EXPECT_REFUSED(on, invalidation(freed));
+  on = pair();
   EXPECT_REFUSED(on, invalidation(open_));
 }
 
