@@ -98,7 +98,7 @@ ChainTimes chains(chain::Mode mode, bool thread) {
   ChainTimes least;
   for (int turn = 0; turn < kTurns; turn++) {
     nic::EmulatedNic nic({.own_thread = thread});
-    chain::PoolFixture pool(nic, shape, 1, 1);
+    chain::PoolFixture pool(nic, shape, 1);
     if (thread) pool.nic_has_thread();
     double alloc = 0, free = 0, refill = 0;
     const uint64_t before = nic.counters().requests;

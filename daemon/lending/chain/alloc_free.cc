@@ -164,7 +164,8 @@ void add_bind(Builder& builder, const Shape& shape) {
                  .signaled = window + 1 == shape.windows,
                  .rights = window == 0 ? nic::Rights{0} : nic::kRemoteAll,
                  .values = {{Field::kTarget, fmt::format("window{}", window)},
-                            {Field::kLength, "chunk_bytes"}}});
+                            {Field::kLength, "chunk_bytes"}},
+                 .region = "region_key"});
   builder.wait("binder", bind_name(shape.windows - 1));
 }
 
@@ -237,7 +238,7 @@ Program free_program(const Shape& shape) {
                              {.name = "unbinder", .managed = true}},
                   .buffers = {{"records", uint64_t{kRecordBytes} * shape.entries, 0},
                               {"owners", uint64_t{8} * shape.entries, 0},
-                              {"credits", 8, 0},
+                              {"credits", uint64_t{8} * shape.alloc_queues, 0},
                               {"constants", kConstantBytes, 0},
                               {"returns", uint64_t{8} * shape.instances, 8},
                               {"scratch", 8, 0},

@@ -46,7 +46,8 @@ struct Shape {
   uint32_t windows = 2;  // of a group, the one of the Free queue pair included
   Mode mode = Mode::kRings;
   uint32_t instances = 64;
-  uint32_t entries = 64;  // groups
+  uint32_t entries = 64;      // groups
+  uint32_t alloc_queues = 1;  // of a tenant
   uint64_t chunk_bytes = 4096;
 };
 
@@ -71,8 +72,8 @@ uint32_t reply_bytes(const Shape& shape);
 // `scratch`. Queues: `alloc` (to the compute node), `master`, `binder`. Symbols: `region_key`,
 // `chunk_bytes`, `window0` to `windowN` (the queue pair that each window serves), `alloc`.
 Program alloc_program(const Shape& shape);
-// Buffers: `records`, `owners`, `credits`, `constants`, `returns`, `replies`, `scratch`. Queues:
-// `free`, `master`, `unbinder`.
+// `credits` are those of all of the tenant's Alloc queue pairs. Buffers: `records`, `owners`,
+// `credits`, `constants`, `returns`, `replies`, `scratch`. Queues: `free`, `master`, `unbinder`.
 Program free_program(const Shape& shape);
 
 // What the CPU writes into `entries`, `records` and `constants`. @empty: for a slot without a

@@ -33,6 +33,7 @@ class World {
                .mode = scenario.mode,
                .instances = scenario.instances,
                .entries = scenario.chunks,
+               .alloc_queues = kAllocQueues,
                .chunk_bytes = 64},
         machine_(kBase, 0) {
     records_ = take(uint64_t{kRecordBytes} * shape_.entries);
@@ -44,6 +45,7 @@ class World {
     const auto free = std::make_shared<const Program>(free_program(shape_));
     for (uint32_t tenant = 0; tenant < kTenants; tenant++) {
       constants_[tenant] = take(kConstantBytes);
+      credits_[tenant] = take(uint64_t{8} * kAllocQueues);
       chains.emplace_back(free, bind(*free, tenant, 0));
       returns_[tenant] = chains.back().second->buffers.at("returns").address;
       for (uint32_t i = 0; i < kAllocQueues; i++) {
@@ -157,6 +159,7 @@ class World {
       if (buffer.name == "records") address = records_;
       if (buffer.name == "head") address = head_;
       if (buffer.name == "constants") address = constants_[tenant];
+      if (buffer.name == "credits") address = credits_[tenant] + (role ? 8 * (role - 1) : 0);
       if (address == 0 && buffer.name != "queue") address = take(buffer.bytes);
       bindings->buffers[buffer.name] = {address, 0};
     }
@@ -377,7 +380,7 @@ class World {
   uint64_t used_ = 0;
   Interpreter machine_;
   uint64_t records_ = 0, entries_ = 0, owners_ = 0, head_ = 0, queue_ = 0;
-  std::array<uint64_t, kTenants> constants_ = {}, returns_ = {};
+  std::array<uint64_t, kTenants> constants_ = {}, credits_ = {}, returns_ = {};
   std::array<std::array<Client, kAllocQueues>, kTenants> clients_ = {};
   std::array<uint32_t, kTenants> frees_ = {}, freed_ = {}, seen_ = {};
   std::array<bool, kTenants> lost_ = {}, failed_ = {};

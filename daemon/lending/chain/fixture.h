@@ -42,7 +42,8 @@ class PoolFixture {
     uint32_t freed = 0;
   };
 
-  PoolFixture(nic::Nic& nic, const Shape& shape, uint32_t tenants, uint32_t alloc_queues)
+  // @shape says how many Alloc queue pairs a tenant has.
+  PoolFixture(nic::Nic& nic, const Shape& shape, uint32_t tenants)
       : nic_(nic),
         shape_(shape),
         memory_(static_cast<std::byte*>(std::aligned_alloc(kAlignment, kBytes))),
@@ -68,7 +69,7 @@ class PoolFixture {
     for (uint32_t id = 0; id < shape.entries; id++) groups_.push_back(new_group(id));
     control_completions_ = *nic.create_completion_queue({});
     control_ = loop(control_completions_, false);
-    for (uint32_t tenant = 0; tenant < tenants; tenant++) add_tenant(tenant, alloc_queues);
+    for (uint32_t tenant = 0; tenant < tenants; tenant++) add_tenant(tenant);
   }
   PoolFixture(const PoolFixture&) = delete;
   PoolFixture& operator=(const PoolFixture&) = delete;
@@ -271,7 +272,7 @@ class PoolFixture {
     return side;
   }
 
-  Bindings common(const Program& program, uint64_t constants) {
+  Bindings common(const Program& program, uint64_t constants, uint64_t credits) {
     Bindings bindings;
     for (const Buffer& buffer : program.buffers) {
       uint64_t address = 0;
@@ -281,33 +282,35 @@ class PoolFixture {
       if (buffer.name == "queue") address = shared_queue_;
       if (buffer.name == "head") address = head_;
       if (buffer.name == "constants") address = constants;
+      if (buffer.name == "credits") address = credits;
       if (address == 0) address = take(buffer.bytes);
       bindings.buffers[buffer.name] = {address, buffer.name == "records" ? records_key_ : all_key_};
     }
     return bindings;
   }
 
-  void add_tenant(uint32_t number, uint32_t alloc_queues) {
+  void add_tenant(uint32_t number) {
     Tenant tenant;
     const uint64_t constants = take(kConstantBytes);
     store(constants, encode_constants(number));
+    const uint64_t credits = take(uint64_t{8} * shape_.alloc_queues);
     for (uint32_t window = 1; window < shape_.windows; window++) {
       const nic::CompletionQueue completions = *nic_.create_completion_queue({});
       tenant.access.push_back(
           connected(queue_pair(lender_, completions, completions, false, false, false)));
     }
-    Bindings free_bindings = common(free_program_, constants);
+    Bindings free_bindings = common(free_program_, constants, credits);
     tenant.free = bind_queues(free_program_, "free", free_bindings);
     tenant.returns = free_bindings.buffers["returns"].address;
     tenant.free_chain = load(free_program_, std::move(free_bindings));
-    for (uint32_t i = 0; i < alloc_queues; i++)
-      tenant.alloc.push_back(make_alloc(tenant, constants));
+    for (uint32_t i = 0; i < shape_.alloc_queues; i++)
+      tenant.alloc.push_back(make_alloc(tenant, constants, credits + uint64_t{8} * i));
     tenants_.push_back(std::move(tenant));
   }
 
-  AllocQueue make_alloc(const Tenant& tenant, uint64_t constants) {
+  AllocQueue make_alloc(const Tenant& tenant, uint64_t constants, uint64_t credits) {
     AllocQueue queue;
-    Bindings bindings = common(alloc_program_, constants);
+    Bindings bindings = common(alloc_program_, constants, credits);
     queue.side = bind_queues(alloc_program_, "alloc", bindings);
     bindings.symbols = {{"region_key", all_key_},
                         {"chunk_bytes", shape_.chunk_bytes},

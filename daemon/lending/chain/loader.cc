@@ -71,11 +71,14 @@ Result<Loader> Loader::make(nic::Nic& nic, const Program& program, Bindings bind
   for (const Buffer& buffer : program.buffers)
     if (!loader.bindings_.buffers.contains(buffer.name))
       return unbound(program, "buffer", buffer.name);
-  for (const Step& step : program.steps)
+  for (const Step& step : program.steps) {
+    if (!step.region.empty() && !loader.bindings_.symbols.contains(step.region))
+      return unbound(program, "region", step.region);
     for (const auto& [field, value] : step.values)
       if (const auto* symbol = std::get_if<std::string>(&value);
           symbol && !loader.bindings_.symbols.contains(*symbol))
         return unbound(program, "number", *symbol);
+  }
   return loader;
 }
 
@@ -159,6 +162,8 @@ Result<nic::WorkRequest> Loader::request(const Step& step) const {
     made.remote_key = bindings_.buffers.at(step.remote->buffer).key;
     made.remote_address = address_of(*step.remote);
   }
+  if (!step.region.empty())
+    made.region_key = static_cast<nic::Key>(bindings_.symbols.at(step.region));
   if (!step.awaited.empty()) {
     const Step& awaited = *program_->step(step.awaited);
     const auto& counters =

@@ -50,6 +50,7 @@ struct Step {
   std::map<Field, Value> values = {};
   // WRITE, READ and atomics: where, or at least by which buffer's key.
   std::optional<Place> remote = {};
+  std::string region = {};   // BIND: what the key of the window's region is called
   std::string awaited = {};  // WAIT: for this step of the same instance
   std::string through = {};  // ENABLE: of its queue, all up to this step of the same instance
 };

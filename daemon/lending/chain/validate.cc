@@ -141,6 +141,8 @@ class Validator {
     if (step.remote) check_place(step, *step.remote);
     if (is_remote(step) && !step.is_receive && !step.remote)
       say(step, "says by which buffer's key it reaches memory nowhere");
+    if (step.opcode == Opcode::kBind && step.region.empty())
+      say(step, "says nowhere which region it binds to");
     check_sizes(step);
     check_references(step);
   }
