@@ -99,40 +99,40 @@ class Builder {
     add({.name = "after_" + awaited, .queue = queue, .opcode = Opcode::kWait, .awaited = awaited});
   }
   // Fenced: what a READ or an atomic before it fills has been filled.
-  void enable(const std::string& queue, const std::string& name, const std::string& through) {
+  void enable(const std::string& queue, const std::string& name, const std::string& through,
+              bool of_next = false) {
     add({.name = name,
          .queue = queue,
          .opcode = Opcode::kSendEnable,
          .fence = true,
-         .through = through});
+         .through = through,
+         .of_next = of_next});
   }
 
  private:
   Program& program_;
 };
 
-// The address of the entry that the next instance gets.
+// The address of the entry that the instance gets.
 void add_pop(Builder& builder, const Shape& shape) {
-  const Step slot = {.name = "slot",
-                     .queue = shape.mode == Mode::kRings ? "master" : "binder",
-                     .opcode = Opcode::kRead,
-                     .elements = {whole("entry", Field::kRemoteAddress)},
-                     .remote = Place{shape.mode == Mode::kRings ? "ring" : "queue", 0, kSlotBytes}};
-  if (shape.mode == Mode::kRings) {
-    builder.add(slot);
-    builder.enable("master", "go_entry", "go_after_entry");
-    return;
-  }
+  const bool rings = shape.mode == Mode::kRings;
+  builder.enable("alloc", "go_pop", rings ? "go_entry" : "go_slot");
   // The upper 16 bits of the head are the offset of the next slot: they end up as the lower 16 bits
   // of its address, and wrap by themselves.
-  builder.add({.name = "head",
-               .queue = "master",
-               .opcode = Opcode::kFetchAdd,
-               .elements = {Place{"scratch", 0, 6}, Part{"slot", Field::kRemoteAddress, 0, 2}},
-               .values = {{Field::kOperand, kNextSlot}},
-               .remote = Place{"head", 0, 8}});
-  builder.enable("master", "go_slot", "go_entry");
-  builder.add(slot);
+  if (!rings) {
+    builder.add({.name = "head",
+                 .queue = "binder",
+                 .opcode = Opcode::kFetchAdd,
+                 .elements = {Place{"scratch", 0, 6}, Part{"slot", Field::kRemoteAddress, 0, 2}},
+                 .values = {{Field::kOperand, kNextSlot}},
+                 .remote = Place{"head", 0, 8}});
+    builder.enable("binder", "go_slot", "go_entry");
+  }
+  builder.add({.name = "slot",
+               .queue = "binder",
+               .opcode = Opcode::kRead,
+               .elements = {whole("entry", Field::kRemoteAddress)},
+               .remote = Place{rings ? "ring" : "queue", 0, kSlotBytes}});
   builder.enable("binder", "go_entry", "go_after_entry");
 }
 
@@ -197,7 +197,6 @@ Program alloc_program(const Shape& shape) {
   Program program{
       .name = shape.mode == Mode::kRings ? "alloc" : "alloc_shared",
       .queues = {{.name = "alloc", .managed = true, .to_peer = true, .managed_receive = true},
-                 {.name = "master"},
                  {.name = "binder", .managed = true}},
       .buffers = {{"entries", uint64_t{entry_bytes(shape)} * (shape.entries + 1), 0},
                   {"owners", uint64_t{8} * shape.entries, 0},
@@ -205,7 +204,8 @@ Program alloc_program(const Shape& shape) {
                   {"constants", kConstantBytes, 0},
                   {"scratch", 8, 0},
                   {"replies", uint64_t{reply_bytes(shape)} * shape.instances, reply_bytes(shape)}},
-      .steps = {}};
+      .steps = {},
+      .start = "go_pop"};
   if (shape.mode == Mode::kRings) {
     program.buffers.push_back({"ring", uint64_t{kSlotBytes} * shape.instances, kSlotBytes});
   } else {
@@ -217,13 +217,13 @@ Program alloc_program(const Shape& shape) {
                .queue = "alloc",
                .is_receive = true,
                .elements = {Place{"replies", 0, kRequestBytes}}});
-  builder.wait("master", "request");
+  builder.wait("alloc", "request");
   add_pop(builder, shape);
   add_entry(builder, shape);
   add_bind(builder, shape);
   // An empty slot costs the tenant none of the receives that it is allowed.
   add_credit(builder, "binder", {.name = "again", .values = {{Field::kTarget, "alloc"}}});
-  builder.enable("binder", "go_reply", "reply");
+  builder.enable("binder", "go_reply", program.start, true);
   builder.add({.name = "reply",
                .queue = "alloc",
                .opcode = Opcode::kSend,
@@ -234,7 +234,6 @@ Program alloc_program(const Shape& shape) {
 Program free_program(const Shape& shape) {
   Program program{.name = "free",
                   .queues = {{.name = "free", .managed = true, .to_peer = true},
-                             {.name = "master"},
                              {.name = "unbinder", .managed = true}},
                   .buffers = {{"records", uint64_t{kRecordBytes} * shape.entries, 0},
                               {"owners", uint64_t{8} * shape.entries, 0},
@@ -244,7 +243,8 @@ Program free_program(const Shape& shape) {
                               {"scratch", 8, 0},
                               {"returned", uint64_t{8} * shape.instances, 8},
                               {"replies", uint64_t{kFreedReply} * shape.instances, kFreedReply}},
-                  .steps = {}};
+                  .steps = {},
+                  .start = "go_record"};
   Builder builder(program);
   // The two bytes are the group's number, and end up as the second and third byte of its record's
   // address: records are 256 bytes each, and what lies behind the last is no memory of the table.
@@ -270,8 +270,8 @@ Program free_program(const Shape& shape) {
   for (const Element& element : fills) record += element_bytes(element);
 
   const bool rings = shape.mode == Mode::kRings;
-  builder.wait("master", "request");
-  builder.enable("master", "go_record", "go_unbind0");
+  builder.wait("free", "request");
+  builder.enable("free", "go_record", "go_unbind0");
   builder.add({.name = "record",
                .queue = "unbinder",
                .opcode = Opcode::kRead,
@@ -307,7 +307,7 @@ Program free_program(const Shape& shape) {
                .remote = Place{"returns", 0, 8}});
   builder.wait("unbinder", "return");
   if (rings) add_credit(builder, "unbinder", {.name = "allow"});
-  builder.enable("unbinder", "go_reply", "reply");
+  builder.enable("unbinder", "go_reply", program.start, true);
   builder.add(
       {.name = "reply",
        .queue = "free",

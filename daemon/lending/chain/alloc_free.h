@@ -69,11 +69,11 @@ uint32_t reply_bytes(const Shape& shape);
 // The word in `credits` is the number of receives that the Alloc queue pair is allowed, plus 1.
 //
 // Buffers: `ring` (or `queue` and `head`), `entries`, `owners`, `credits`, `constants`, `replies`,
-// `scratch`. Queues: `alloc` (to the compute node), `master`, `binder`. Symbols: `region_key`,
+// `scratch`. Queues: `alloc` (to the compute node), `binder`. Symbols: `region_key`,
 // `chunk_bytes`, `window0` to `windowN` (the queue pair that each window serves), `alloc`.
 Program alloc_program(const Shape& shape);
 // `credits` are those of all of the tenant's Alloc queue pairs. Buffers: `records`, `owners`,
-// `credits`, `constants`, `returns`, `replies`, `scratch`. Queues: `free`, `master`, `unbinder`.
+// `credits`, `constants`, `returns`, `replies`, `scratch`. Queues: `free`, `unbinder`.
 Program free_program(const Shape& shape);
 
 // What the CPU writes into `entries`, `records` and `constants`. @empty: for a slot without a

@@ -334,6 +334,9 @@ class PoolFixture {
     if (!problems(program, nic_, shape_.instances).empty()) std::abort();
     Loader loader = *Loader::make(nic_, program, std::move(bindings));
     if (!loader.post(shape_.instances).ok()) std::abort();
+    const nic::WorkRequest start = loader.start();
+    nic_.post_send(control_, {&start, 1});
+    await(control_completions_);
     return loader;
   }
 

@@ -44,6 +44,11 @@ void Interpreter::add(std::shared_ptr<const Program> program,
       state.enabled = instances * count_steps(*chain.program, queue.name,
                                               [](const auto& step) { return !step.is_receive; });
   }
+  for (const chain::Step& step : chain.program->steps) {
+    if (const auto& first = *chain.program->step(chain.program->start);
+        step.queue == first.queue && !step.is_receive && &step <= &first)
+      queues_.at(chain.queue_numbers.at(step.queue)).enabled++;
+  }
   live_begins_.push_back(live_.size());
   for (uint32_t instance = 0; instance < instances; instance++)
     for (const chain::Step& step : chain.program->steps) {
@@ -58,6 +63,7 @@ void Interpreter::add(std::shared_ptr<const Program> program,
       }
       live_.push_back(live);
     }
+  live_ends_.push_back(live_.size());
   chains_.push_back(std::move(chain));
 }
 
@@ -97,6 +103,9 @@ bool Interpreter::awaited(const Chain& chain, const Cursor& at) const {
 bool Interpreter::can_run(uint32_t number, const QueueState& queue) const {
   if (queue.failed || queue.next >= queue.enabled) return false;
   const Cursor at = cursor(number, queue.next);
+  if (at.instance * chains_[queue.chain].program->steps.size() + live_begins_[queue.chain] >=
+      live_ends_[queue.chain])
+    return false;  // not posted
   return at.step->opcode != Opcode::kWait || awaited(chains_[queue.chain], at);
 }
 
@@ -178,7 +187,8 @@ void Interpreter::enable(const Chain& chain, const Cursor& at) {
     ordinal += step.queue == last->queue && !step.is_receive;
     if (&step == last) break;
   }
-  target.enabled = std::max(target.enabled, at.instance * all + ordinal);
+  target.enabled =
+      std::max(target.enabled, (at.instance + (at.step->of_next ? 1 : 0)) * all + ordinal);
 }
 
 void Interpreter::allow_receives(uint32_t queue, uint32_t index) {

@@ -114,7 +114,7 @@ class Interpreter {
   std::vector<std::byte> memory_;
   std::vector<Chain> chains_;
   std::vector<Live> live_;  // of each chain, each instance, each step
-  std::vector<size_t> live_begins_;
+  std::vector<size_t> live_begins_, live_ends_;
   std::map<uint32_t, QueueState> queues_;
   std::map<uint32_t, Window> windows_;  // by index of the key
 };

@@ -54,10 +54,7 @@ void set_field(nic::WorkRequest& request, Field field, uint64_t value) {
 }  // namespace
 
 Loader::Loader(nic::Nic& nic, const Program& program, Bindings bindings)
-    : nic_(&nic),
-      program_(&program),
-      bindings_(std::move(bindings)),
-      begins_(program.steps.size()) {}
+    : nic_(&nic), program_(&program), bindings_(std::move(bindings)) {}
 
 Result<Loader> Loader::make(nic::Nic& nic, const Program& program, Bindings bindings) {
   Loader loader(nic, program, std::move(bindings));
@@ -99,21 +96,27 @@ uint32_t Loader::block_count(const Step& step) const {
 }
 
 // A step may fill one that is posted after it, so where all of them will be is worked out first.
-void Loader::place_steps() {
-  for (size_t i = 0; i < program_->steps.size(); i++) {
-    const Step& step = program_->steps[i];
-    if (step.is_receive) continue;
-    uint32_t& next = next_[step.queue];
+std::vector<uint32_t> Loader::place_steps(std::map<std::string, uint32_t>& next) const {
+  std::vector<uint32_t> begins;
+  for (const Step& step : program_->steps) {
+    uint32_t& block = next[step.queue];
+    if (step.is_receive) {
+      begins.push_back(0);
+      continue;
+    }
     const uint32_t blocks = block_count(step);
-    next += nic::padding_before(next, blocks, memory_[step.queue].blocks);
-    begins_[i] = next;
-    next += blocks;
+    block += nic::padding_before(block, blocks, memory_.at(step.queue).blocks);
+    begins.push_back(block);
+    block += blocks;
   }
+  return begins;
 }
 
 Result<void> Loader::post_instance() {
   const auto before = next_;
-  place_steps();
+  begins_ = place_steps(next_);
+  auto after = next_;
+  next_begins_ = place_steps(after);
   // Receives last: with them a peer can begin.
   for (bool receives : {false, true})
     for (size_t i = 0; i < program_->steps.size(); i++) {
@@ -124,7 +127,11 @@ Result<void> Loader::post_instance() {
             fmt::format("posting instance {} of chain {}", instances_, program_->name));
       }
     }
-  instances_++;
+  if (const Step* first = instances_++ == 0 ? program_->step(program_->start) : nullptr)
+    start_ = {.opcode = Opcode::kSendEnable,
+              .signaled = true,
+              .target = bindings_.queues.at(first->queue),
+              .index = begins_[first - program_->steps.data()] + block_count(*first)};
   return {};
 }
 
@@ -177,8 +184,9 @@ Result<nic::WorkRequest> Loader::request(const Step& step) const {
   if (!step.through.empty()) {
     const Step* last = program_->step(step.through);
     made.target = bindings_.queues.at(last->queue);
+    const std::vector<uint32_t>& begins = step.of_next ? next_begins_ : begins_;
     made.index = last->is_receive ? receives_of(last->queue, instances_ + 1)
-                                  : begins_[last - program_->steps.data()] + block_count(*last);
+                                  : begins[last - program_->steps.data()] + block_count(*last);
   }
   for (const auto& [field, value] : step.values) {
     const auto* symbol = std::get_if<std::string>(&value);

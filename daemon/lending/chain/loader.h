@@ -34,6 +34,9 @@ class Loader {
   // kUnavailable: there is no room for another instance yet; those before it are posted.
   Result<void> post(uint32_t instances);
   uint32_t posted() const { return instances_; }
+  // What lets the first instance begin: for any queue of the same protection domain that is not
+  // managed, once.
+  nic::WorkRequest start() const { return start_; }
   // For a RECEIVE_ENABLE from outside: receives of @queue when @instances may be asked for.
   uint32_t receives_of(const std::string& queue, uint32_t instances) const;
 
@@ -47,7 +50,7 @@ class Loader {
   nic::ScatterEntry field(const Part& part) const;
   uint64_t address_of(const Place& place) const;
   uint32_t block_count(const Step& step) const;
-  void place_steps();
+  std::vector<uint32_t> place_steps(std::map<std::string, uint32_t>& next) const;
 
   nic::Nic* nic_;
   const Program* program_;
@@ -56,6 +59,8 @@ class Loader {
   std::map<std::string, nic::SendQueueMemory> memory_;
   std::map<std::string, uint32_t> next_;  // block of each queue
   std::vector<uint32_t> begins_;          // of the steps of the instance that is being posted
+  std::vector<uint32_t> next_begins_;     // of the one after
+  nic::WorkRequest start_;
 };
 
 }  // namespace memsluice::chain

@@ -48,7 +48,7 @@ std::string detail(const Step& step, const std::vector<Part>& filled) {
   std::string text;
   if (step.fence) text += "fenced ";
   if (!step.awaited.empty()) text += step.awaited;
-  if (!step.through.empty()) text += "through " + step.through;
+  if (!step.through.empty()) text += (step.of_next ? "through next " : "through ") + step.through;
   for (const auto& [field, value] : step.values) {
     const auto* number = std::get_if<uint64_t>(&value);
     text += fmt::format("{}={} ", field_name(field),

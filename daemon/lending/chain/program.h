@@ -53,6 +53,7 @@ struct Step {
   std::string region = {};   // BIND: what the key of the window's region is called
   std::string awaited = {};  // WAIT: for this step of the same instance
   std::string through = {};  // ENABLE: of its queue, all up to this step of the same instance
+  bool of_next = false;      // ENABLE: of the next instance instead
 };
 
 struct Queue {
@@ -76,6 +77,7 @@ struct Program {
   std::vector<Queue> queues;
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
+  std::string start = {};  // of the first instance the memory node's CPU enables all through this
 
   const Step* step(const std::string& step_name) const;
   const Queue* queue(const std::string& queue_name) const;

@@ -26,6 +26,11 @@ bool reads(const Step& step) {
 class Order {
  public:
   explicit Order(const Program& program) : program_(program), after_(2 * program.steps.size()) {
+    // The instance before lets these go on.
+    const Step* start = program.step(program.start);
+    for (const Step& step : program.steps)
+      if (start && step.queue == start->queue && !step.is_receive && &step <= start)
+        enabled_.insert(&step);
     for (size_t i = 0; i < program.steps.size(); i++) add(i);
   }
 
@@ -54,8 +59,8 @@ class Order {
       const size_t n = static_cast<size_t>(next - program_.steps.data());
       after_[issue(i)].push_back(issue(n));
       after_[done(i)].push_back(done(n));
-      if (step.opcode == Opcode::kWait)
-        after_[done(i)].push_back(issue(n));  // it holds up its queue
+      // What a NIC does by itself is done before the next; what goes over a connection is not.
+      if (!is_remote(step) && step.opcode != Opcode::kSend) after_[done(i)].push_back(issue(n));
     }
     if (step.fence)
       for (size_t before = 0; before < i; before++)
@@ -73,7 +78,7 @@ class Order {
     for (const Step& covered : program_.steps) {
       if (covered.queue == last->queue && !covered.is_receive && enabled_.insert(&covered).second)
         after_[issue(i)].push_back(issue(static_cast<size_t>(&covered - program_.steps.data())));
-      if (&covered == last) break;
+      if (&covered == last && !step.of_next) break;
     }
   }
 
@@ -250,7 +255,7 @@ class Validator {
     for (size_t i = 0; i < program_.steps.size(); i++) {
       const Step& step = program_.steps[i];
       const Step* last = step.opcode == Opcode::kSendEnable ? program_.step(step.through) : nullptr;
-      if (!last || last->queue != target->queue || last < target) continue;
+      if (!last || last->queue != target->queue || (last < target && !step.of_next)) continue;
       enabled = true;
       if (!order.completes_before(filler, i))
         say(step, "enables {} before {} has filled it", part.step, program_.steps[filler].name);

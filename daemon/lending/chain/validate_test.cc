@@ -48,8 +48,7 @@ TEST_F(ValidateTest, AFieldIsFilledOnceAndHasNoValueBeside) {
 }
 
 TEST_F(ValidateTest, OnlyWhatTheNicReadsLaterIsFilled) {
-  step("slot").elements = {Part{"after_request", Field::kIndex, 0, 4},
-                           Part{"slot", Field::kKey, 0, 4}};
+  for (Queue& queue : program_.queues) queue.managed = queue.name != "binder";
   EXPECT_THAT(found(), Contains(HasSubstr("its queue is not managed")));
 }
 
@@ -65,8 +64,8 @@ TEST_F(ValidateTest, NothingIsEnabledThroughMoreThanItsFillsAllow) {
 
 TEST_F(ValidateTest, WhatIsFilledIsEnabledAtAll) {
   erase("go_after_entry");
-  step("go_entry").through = "entry";
   erase("go_again");
+  step("go_entry").through = "entry";
   EXPECT_THAT(found(), Contains("bind1: is never enabled"));
 }
 
@@ -91,14 +90,14 @@ TEST_F(ValidateTest, AWaitIsForWhatCompletes) {
 }
 
 TEST_F(ValidateTest, ACircleOfWaitsIsFound) {
-  step("after_request").awaited = "own";
+  step("after_own").awaited = "bind1";
   EXPECT_THAT(found(), Contains("steps wait for one another in a circle"));
 }
 
 TEST_F(ValidateTest, AListingShowsEachStep) {
   const std::string text = listing(program_);
   for (const Step& each : program_.steps) EXPECT_THAT(text, HasSubstr(" " + each.name + " "));
-  EXPECT_THAT(text, HasSubstr("  master   slot             READ       @ring+0[8] "
+  EXPECT_THAT(text, HasSubstr("  binder   slot             READ       @ring+0[8] "
                               "-> entry.remote_address\n"));
   EXPECT_THAT(text, HasSubstr("  binder   bind1            BIND     ! target=window1 "
                               "length=chunk_bytes "));
