@@ -71,7 +71,10 @@ def configure(steps: Steps, preset: str, fuzz_seconds: int) -> bool:
 
 
 def build(steps: Steps, preset: str, fuzz_seconds: int, target: str = "all") -> bool:
-    command = ["cmake", "--build", "--preset", preset, "--target", target]
+    """TARGET: if empty, those that the preset names."""
+    command = ["cmake", "--build", "--preset", preset]
+    if target:
+        command += ["--target", target]
     return configure(steps, preset, fuzz_seconds) and steps.run(
         f"build {preset}", command, BUILD_SECONDS
     )
@@ -187,6 +190,8 @@ def run(steps: Steps, options: argparse.Namespace, fuzz_seconds: int) -> None:
             unit_tests(steps, preset, options.pattern, fuzz_seconds)
         if options.quick:
             configure(steps, "debug", fuzz_seconds)  # for clang-tidy
+        elif build(steps, "threads", fuzz_seconds, target=""):
+            unit_tests(steps, "threads", options.pattern, fuzz_seconds)
         lint(steps, options.pattern)
 
     pytest(steps, "host", ["tests", "--ignore=tests/vm"], options.pattern, 600)

@@ -8,7 +8,7 @@
 namespace memsluice::nic {
 
 // What the emulated NIC refuses. In a build with MEMSLUICE_NIC_MUTATIONS each can be switched off,
-// to see that a test notices (conformance/mutation_test.cc).
+// to see that a test notices (mutation/mutation_test.cc).
 #define MEMSLUICE_NIC_CHECKS(X) \
   X(key_tag)                    \
   X(region_domain)              \
