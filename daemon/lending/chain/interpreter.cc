@@ -29,8 +29,8 @@ uint32_t count_steps(const Program& program, const std::string& queue, Pick pick
 
 void Interpreter::add(std::shared_ptr<const Program> program,
                       std::shared_ptr<const Bindings> bindings, uint32_t instances) {
-  Chain chain{std::move(program), std::move(bindings), {}};
   const auto number = static_cast<uint32_t>(chains_.size());
+  Chain chain{std::move(program), std::move(bindings), {}, number, {}, {}};
   for (const Queue& queue : chain.program->queues) {
     const auto id = static_cast<uint32_t>(chain.bindings->queues.at(queue.name));
     chain.queue_numbers[queue.name] = id;
@@ -64,49 +64,50 @@ void Interpreter::add(std::shared_ptr<const Program> program,
       live_.push_back(live);
     }
   live_ends_.push_back(live_.size());
-  chains_.push_back(std::move(chain));
+  for (size_t i = 0; i < chain.program->steps.size(); i++) {
+    const chain::Step& step = chain.program->steps[i];
+    if (!step.is_receive) chain.steps[chain.queue_numbers.at(step.queue)].push_back(i);
+    const chain::Step* awaited = chain.program->step(step.awaited);
+    chain.awaited.push_back({});
+    if (awaited)
+      chain.awaited.back() = {chain.queue_numbers.at(awaited->queue), awaited->is_receive,
+                              completions_through(*chain.program, *awaited),
+                              completions_of_instance(*chain.program, *awaited)};
+  }
+  chains_.push_back(std::make_shared<const Chain>(std::move(chain)));
 }
 
 Interpreter::Cursor Interpreter::cursor(uint32_t queue, uint32_t position) const {
   const QueueState& state = queues_.at(queue);
-  const Chain& chain = chains_[state.chain];
-  uint32_t of_instance = 0;
-  for (const chain::Step& step : chain.program->steps)
-    of_instance += chain.queue_numbers.at(step.queue) == queue && !step.is_receive;
-  uint32_t ordinal = position % of_instance;
-  const uint32_t instance = position / of_instance;
-  for (size_t i = 0; i < chain.program->steps.size(); i++) {
-    const chain::Step& step = chain.program->steps[i];
-    if (chain.queue_numbers.at(step.queue) != queue || step.is_receive || ordinal-- > 0) continue;
-    return {&step, instance,
-            live_begins_[state.chain] + instance * chain.program->steps.size() + i};
-  }
-  return {};
+  const Chain& chain = *chains_[state.chain];
+  const std::vector<size_t>& steps = chain.steps.at(queue);
+  const auto instance = static_cast<uint32_t>(position / steps.size());
+  const size_t number = steps[position % steps.size()];
+  return {&chain.program->steps[number], instance,
+          live_begins_[state.chain] + instance * chain.program->steps.size() + number};
 }
 
 Interpreter::Cursor Interpreter::receive_cursor(uint32_t queue, uint32_t position) const {
   const QueueState& state = queues_.at(queue);
-  const Chain& chain = chains_[state.chain];
+  const Chain& chain = *chains_[state.chain];
   for (const chain::Step& step : chain.program->steps)  // one receive of a queue in an instance
     if (step.is_receive && chain.queue_numbers.at(step.queue) == queue) return {&step, position, 0};
   return {};
 }
 
 bool Interpreter::awaited(const Chain& chain, const Cursor& at) const {
-  const chain::Step& step = *chain.program->step(at.step->awaited);
-  const QueueState& on = queues_.at(chain.queue_numbers.at(step.queue));
-  const uint32_t needed = at.instance * completions_of_instance(*chain.program, step) +
-                          completions_through(*chain.program, step);
-  return (step.is_receive ? on.received : on.completed) >= needed;
+  const Awaited& what = chain.awaited[at.step - chain.program->steps.data()];
+  const QueueState& on = queues_.at(what.queue);
+  return (what.is_receive ? on.received : on.completed) >= at.instance * what.each + what.first;
 }
 
 bool Interpreter::can_run(uint32_t number, const QueueState& queue) const {
   if (queue.failed || queue.next >= queue.enabled) return false;
   const Cursor at = cursor(number, queue.next);
-  if (at.instance * chains_[queue.chain].program->steps.size() + live_begins_[queue.chain] >=
+  if (at.instance * chains_[queue.chain]->program->steps.size() + live_begins_[queue.chain] >=
       live_ends_[queue.chain])
     return false;  // not posted
-  return at.step->opcode != Opcode::kWait || awaited(chains_[queue.chain], at);
+  return at.step->opcode != Opcode::kWait || awaited(*chains_[queue.chain], at);
 }
 
 std::vector<uint32_t> Interpreter::runnable() const {
@@ -146,7 +147,7 @@ Interpreter::Step Interpreter::step(uint32_t number) {
 }
 
 Interpreter::Step Interpreter::execute(QueueState& queue, uint32_t number, const Cursor& at) {
-  const Chain& chain = chains_[queue.chain];
+  const Chain& chain = *chains_[queue.chain];
   const Live& live = live_[at.live];
   switch (static_cast<Opcode>(field(live, Field::kOpcode))) {
     case Opcode::kNop:
@@ -213,7 +214,8 @@ bool Interpreter::send(uint32_t number, std::span<const std::byte> message) {
   if (queue.failed || queue.received >= queue.receives ||
       (queue.managed_receive && queue.received >= queue.receives_allowed))
     return false;
-  if (!scatter(chains_[queue.chain], receive_cursor(number, queue.received), message)) return false;
+  if (!scatter(*chains_[queue.chain], receive_cursor(number, queue.received), message))
+    return false;
   queue.received++;
   return true;
 }
@@ -242,9 +244,8 @@ bool Interpreter::scatter(const Chain& chain, const Cursor& at, std::span<const 
     const auto& part = std::get<Part>(element);
     const auto number =
         static_cast<size_t>(chain.program->step(part.step) - chain.program->steps.data());
-    const auto chain_number = static_cast<size_t>(&chain - chains_.data());
     Live& live =
-        live_[live_begins_[chain_number] + at.instance * chain.program->steps.size() + number];
+        live_[live_begins_[chain.number] + at.instance * chain.program->steps.size() + number];
     std::memcpy(reinterpret_cast<std::byte*>(&field(live, part.field)) + part.first, piece.data(),
                 piece.size());
   }

@@ -68,10 +68,21 @@ class Interpreter {
     Opcode opcode = Opcode::kNop;
     std::array<uint64_t, kFields> fields = {};
   };
+  // What a WAIT of the first instance waits for, and what each further one adds.
+  struct Awaited {
+    uint32_t queue = 0;
+    bool is_receive = false;
+    uint32_t first = 0;
+    uint32_t each = 0;
+  };
+  // The same in all copies of the state.
   struct Chain {
     std::shared_ptr<const Program> program;
     std::shared_ptr<const Bindings> bindings;
     std::map<std::string, uint32_t> queue_numbers;
+    uint32_t number = 0;
+    std::map<uint32_t, std::vector<size_t>> steps;  // of a send queue
+    std::vector<Awaited> awaited;                   // by step
   };
   struct QueueState {
     uint32_t chain = 0;
@@ -112,7 +123,7 @@ class Interpreter {
 
   uint64_t base_;
   std::vector<std::byte> memory_;
-  std::vector<Chain> chains_;
+  std::vector<std::shared_ptr<const Chain>> chains_;
   std::vector<Live> live_;  // of each chain, each instance, each step
   std::vector<size_t> live_begins_, live_ends_;
   std::map<uint32_t, QueueState> queues_;
