@@ -209,11 +209,15 @@ void Interpreter::stop(uint32_t number) {
     if (queue.chain == chain) fail(queue);
 }
 
+bool Interpreter::can_send(uint32_t number) const {
+  const QueueState& queue = queues_.at(number);
+  return !queue.failed && queue.received < queue.receives &&
+         (!queue.managed_receive || queue.received < queue.receives_allowed);
+}
+
 bool Interpreter::send(uint32_t number, std::span<const std::byte> message) {
+  if (!can_send(number)) return false;
   QueueState& queue = queues_.at(number);
-  if (queue.failed || queue.received >= queue.receives ||
-      (queue.managed_receive && queue.received >= queue.receives_allowed))
-    return false;
   if (!scatter(*chains_[queue.chain], receive_cursor(number, queue.received), message))
     return false;
   queue.received++;

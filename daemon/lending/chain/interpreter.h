@@ -50,6 +50,7 @@ class Interpreter {
   bool next_is_private(uint32_t queue) const;
   // A SEND of the compute node to the queue. False: the queue has no receive for it yet.
   bool send(uint32_t queue, std::span<const std::byte> message);
+  bool can_send(uint32_t queue) const;
   void allow_receives(uint32_t queue, uint32_t index);
   // All queues of the program that has it, as when its tenant is lost.
   void stop(uint32_t queue);

@@ -38,11 +38,11 @@ constexpr uint8_t kFlagSignaled = 1 << 0;
 constexpr uint8_t kFlagFence = 1 << 1;
 constexpr uint8_t kFlagAnyQueuePair = 1 << 2;
 
-// BIND and LOCAL_INVALIDATE take three and two blocks, as on mlx5.
+// BIND and LOCAL_INVALIDATE take three and two blocks at least, as on mlx5.
 constexpr uint32_t blocks_for(Opcode opcode, uint32_t entries) {
-  if (opcode == Opcode::kBind) return 3;
-  if (opcode == Opcode::kLocalInvalidate) return 2;
-  return entries <= 1 ? 1 : 1 + (entries - 1 + 3) / 4;
+  const uint32_t least = opcode == Opcode::kBind ? 3 : opcode == Opcode::kLocalInvalidate ? 2 : 1;
+  const uint32_t needed = entries <= 1 ? 1 : 1 + (entries - 1 + 3) / 4;
+  return needed > least ? needed : least;
 }
 
 bool is_opcode(Opcode opcode);
