@@ -32,8 +32,8 @@ class Upkeep {
 
   // Once a period; `mib_per_s` for each request.
   void look(Milliseconds period, uint32_t mib_per_s);
-  // Somebody brings the tenant's pages to their channels himself: what runs for it ends, and the next
-  // look at it waits, for long where pages move when they are touched.
+  // Somebody brings the tenant's pages to their channels himself: what runs for it ends, and the
+  // next look at it waits, for long where pages move when they are touched.
   void make_way(uint64_t cgroup_id, bool on_touch);
 
  private:

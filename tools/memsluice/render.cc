@@ -360,12 +360,13 @@ std::string render_channel_table(const Json& channels) {
                {"BY"}});
   for (const Json& channel : channels) {
     const auto start = number(channel, "start"), length = number(channel, "length_bytes");
+    const std::string onlined_by = values(member(channel, "onlined_by"));
     table.add_row({name(channel, "name"), printable(text(channel, "group", "-")),
                    count(channel, "node"), name(channel, "state"),
                    start && length ? fmt::format("{} at {:#x}", human_bytes(*length), *start)
                                    : std::string("was there"),
                    fmt::format("{}/{}", count(channel, "online_blocks"), count(channel, "blocks")),
-                   count(channel, "movable_blocks"), values(member(channel, "onlined_by"))});
+                   count(channel, "movable_blocks"), onlined_by.empty() ? "-" : onlined_by});
   }
   return table.render();
 }

@@ -203,9 +203,9 @@ TEST(ProgressLine, DoesNotPassTheEndWhenTheEstimateWasLow) {
 
 TEST(Render, ChannelsShowWhatTheyAreMadeOf) {
   EXPECT_EQ(rendered("channel.list", {{"channels", sample_channels()}}), R"(
-NAME  GROUP  NODE  STATE     MEMORY                 BLOCKS   MOVABLE  BY
-ch1   -         1  online    was there              2/2            0  -
-ch2   dram      2  removing  16 GiB at 0x140000000  100/128      100  kernel, module
+NAME  GROUP  NODE  STATE     MEMORY                  BLOCKS  MOVABLE  BY
+ch1   -         1  online    was there                  2/2        0  -
+ch2   dram      2  removing  16 GiB at 0x140000000  100/128      100  kernel module
 )");
   EXPECT_EQ(rendered("channel.list", {{"channels", Json::array()}}), "\nno channel\n");
   EXPECT_EQ(channel_progress_line(sample_channels()[1], 80, kPageBytes),

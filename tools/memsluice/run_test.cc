@@ -260,7 +260,7 @@ FakeDaemon::Handler redistribution(const char* channels) {
   };
 }
 
-TEST(Channels, AreChangedThenPagesMoveAndWhatIsLeftIsTold) {
+TEST(TenantChannels, AreChangedThenPagesMoveAndWhatIsLeftIsTold) {
   const FakeDaemon daemon(redistribution("2:1,3:1"));
   const Outcome outcome =
       run_with(daemon, "tenant channels /redis.slice --add 3 --remove 0 --mib-per-s 5");
@@ -281,7 +281,7 @@ TEST(Channels, AreChangedThenPagesMoveAndWhatIsLeftIsTold) {
             Json({{"cgroup", "/redis.slice"}, {"channels", "+3,-0"}}));
 }
 
-TEST(Channels, NothingIsLeftOnNodesThatAreChannels) {
+TEST(TenantChannels, NothingIsLeftOnNodesThatAreChannels) {
   const FakeDaemon daemon(redistribution("0:1"));
   const Outcome outcome = run_with(daemon, "tenant channels /redis.slice --json");
   EXPECT_EQ(outcome.status, 0);
@@ -289,7 +289,7 @@ TEST(Channels, NothingIsLeftOnNodesThatAreChannels) {
   EXPECT_EQ(calls(daemon, "tenant.set"), 0U);
 }
 
-TEST(Channels, AreNotMovedToWhenTheyCannotBeSet) {
+TEST(TenantChannels, AreNotMovedToWhenTheyCannotBeSet) {
   const Error error{.code = ErrorCode::kBadRequest, .object = "channels", .message = "no"};
   const FakeDaemon daemon([=, known = redistribution("0:1")](const Json& request) {
     return request["method"] == "tenant.set" ? std::optional(error_line(request, error))

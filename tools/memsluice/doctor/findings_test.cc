@@ -158,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(
                [](Facts& f) { f.module.info->features &= ~MEMSLUICE_FEATURE_HOTNESS_SECONDARY; },
                "features", Level::kWarning, "/dev/memsluice",
                "off: hotness_secondary; on: migrate, migrate_tenant, hotness_scan, tiering, "
-               "tenant_events, migrate_batch, engines, census, placement, redistribute"},
+               "tenant_events, migrate_batch, engines, census, placement, hotplug, redistribute"},
         Change{"open_node", [](Facts& f) { f.module.device_node->mode = 0666; }, "device-node",
                Level::kNote, "/dev/memsluice", "0666 root:memsluice"},
         Change{"no_daemon",
