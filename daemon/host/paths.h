@@ -9,6 +9,8 @@ namespace memsluice {
 struct Paths {
   std::string cgroup_root = "/sys/fs/cgroup";
   std::string nodes = "/sys/devices/system/node";
+  std::string cpus = "/sys/devices/system/cpu";
+  std::string event_sources = "/sys/bus/event_source/devices";
   std::string memory_tiers = "/sys/devices/virtual/memory_tiering";
   std::string module_knobs = "/sys/kernel/memsluice";
   std::string dsa_bus = "/sys/bus/dsa";
