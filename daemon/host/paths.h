@@ -14,6 +14,7 @@ struct Paths {
   std::string memory_tiers = "/sys/devices/virtual/memory_tiering";
   std::string module_knobs = "/sys/kernel/memsluice";
   std::string dsa_bus = "/sys/bus/dsa";
+  std::string migration_statistics = "/proc/memsluice/migration";
   std::string device = "/dev/memsluice";
 
   // The same, with the tree of cgroups v2 where it is mounted here.

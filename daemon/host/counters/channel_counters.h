@@ -63,4 +63,8 @@ struct CounterSettings {
 std::unique_ptr<ChannelCounters> make_channel_counters(const CounterSettings& settings,
                                                        const Paths& paths);
 
+// Those of the settings before what is known already, and what is to be said of them.
+std::vector<std::string> apply_configured_nodes(const CounterSettings& settings,
+                                                std::vector<ChannelCounts>& channels);
+
 }  // namespace memsluice

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <set>
@@ -72,27 +71,6 @@ std::map<int, int> nodes_of_sockets(const Paths& paths) {
   return known;
 }
 
-std::vector<std::string> apply_configured_nodes(const CounterSettings& settings,
-                                                std::vector<ChannelCounts>& channels) {
-  std::vector<std::string> notices;
-  for (const auto& [name, node] : settings.nodes) {
-    auto channel = std::find_if(channels.begin(), channels.end(),
-                                [&](const ChannelCounts& counts) { return counts.name == name; });
-    if (channel == channels.end())
-      notices.push_back(fmt::format("[counters.nodes] names {}, which is not counted", name));
-    else
-      channel->node = node;
-  }
-  const auto unknown = std::count_if(channels.begin(), channels.end(),
-                                     [](const ChannelCounts& counts) { return !counts.node; });
-  if (unknown > 0)
-    notices.push_back(fmt::format(
-        "of {} of {} channels it is not known which NUMA node they belong to: say it in "
-        "[counters.nodes]",
-        unknown, channels.size()));
-  return notices;
-}
-
 PmuCounters::PmuCounters(CounterSettings settings, Paths paths, OpenPerfEvent open)
     : settings_(std::move(settings)), paths_(std::move(paths)), open_(std::move(open)) {}
 
@@ -110,7 +88,7 @@ void PmuCounters::look_at_pmus() {
       if (box.cpu != cpu || !same_place(box.pmu, pmu)) {
         // With what it has counted until now.
         count(box);
-        close(box);
+        box.counters.clear();
       }
       box.pmu = pmu;
       box.cpu = cpu;
@@ -120,10 +98,6 @@ void PmuCounters::look_at_pmus() {
   }
 }
 
-void PmuCounters::close(Box& box) {
-  box.counters.clear();
-}
-
 void PmuCounters::open(Box& box) {
   box.error.reset();
   for (const bool writes : {false, true}) {
@@ -131,7 +105,8 @@ void PmuCounters::open(Box& box) {
       auto perf = open_({.type = box.pmu.type, .config = event.config, .cpu = box.cpu});
       if (!perf.ok()) {
         box.error = std::move(perf).error();
-        return close(box);
+        box.counters.clear();
+        return;
       }
       box.counters.push_back(
           {.perf = *std::move(perf), .bytes_per_count = event.bytes_per_count, .writes = writes});
@@ -184,6 +159,11 @@ std::vector<std::string> PmuCounters::notices() const {
 Error PmuCounters::why_nothing() const {
   for (const auto& [name, box] : boxes_)
     if (box.error) return box.error->with_context(name);
+  if (!boxes_.empty())
+    return Error{.code = ErrorCode::kUnavailable,
+                 .object = boxes_.begin()->first,
+                 .message = "none of its counters has run",
+                 .hint = "are all of them taken by somebody else (perf, pcm)?"};
   Error error{.code = ErrorCode::kUnavailable,
               .object = paths_.event_sources,
               .message = "there is no usable PMU of a memory controller (uncore_imc, amd_umc)",

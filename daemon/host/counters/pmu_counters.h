@@ -18,10 +18,6 @@ namespace memsluice {
 // be a part of any socket's memory.
 std::map<int, int> nodes_of_sockets(const Paths& paths);
 
-// Those of the settings before what is known already, and what is to be said of them.
-std::vector<std::string> apply_configured_nodes(const CounterSettings& settings,
-                                                std::vector<ChannelCounts>& channels);
-
 // The PMUs of the memory controllers, read on the CPUs that they name. When the CPU that a
 // controller is read on goes offline, the kernel names another, and it is opened there; what was
 // counted before is kept.
@@ -48,7 +44,6 @@ class PmuCounters : public ChannelCounters {
   };
 
   void look_at_pmus();
-  void close(Box& box);
   void open(Box& box);
   static bool count(Box& box);
   std::vector<std::string> notices() const;

@@ -36,7 +36,7 @@ bool is_numbered(std::string_view name, std::string_view prefix) {
                           name.find_first_not_of("0123456789", 1) == std::string_view::npos);
 }
 
-std::optional<MemoryPmuKind> kind_of(std::string_view name) {
+std::optional<MemoryPmuKind> memory_pmu_kind(std::string_view name) {
   if (is_numbered(name, "uncore_imc")) return MemoryPmuKind::kChannel;
   if (is_numbered(name, "uncore_imc_free_running")) return MemoryPmuKind::kFreeRunning;
   if (is_numbered(name, "amd_umc")) return MemoryPmuKind::kAmd;
@@ -211,7 +211,7 @@ Result<MemoryPmu> read_memory_pmu(const PmuDirectory& directory, MemoryPmuKind k
 std::vector<std::string> memory_pmu_names(const Fd& event_sources) {
   auto names = list_directory(event_sources);
   if (!names.ok()) return {};
-  std::erase_if(*names, [](const std::string& name) { return !kind_of(name); });
+  std::erase_if(*names, [](const std::string& name) { return !memory_pmu_kind(name); });
   return *std::move(names);
 }
 
@@ -278,7 +278,7 @@ MemoryPmus read_memory_pmus(const std::string& event_sources) {
   for (const std::string& name : memory_pmu_names(*sources)) {
     auto directory = PmuDirectory::open(*sources, name);
     if (!directory.ok()) continue;  // it has gone since
-    const MemoryPmuKind kind = *kind_of(name);
+    const MemoryPmuKind kind = *memory_pmu_kind(name);
     auto pmu = read_memory_pmu(*directory, kind);
     if (!pmu.ok())
       found.notices.push_back(fmt::format("{}: {}", name, pmu.error().describe()));

@@ -108,7 +108,7 @@ TEST(MemoryPmusOf, IceLakeWithoutChannelsFallsBackToControllers) {
   auto found = read_memory_pmus(host.paths().event_sources);
   ASSERT_EQ(found.pmus.size(), 1u) << "the same bytes are not counted twice";
   EXPECT_EQ(found.pmus[0].name, "uncore_imc_0");
-  // As Granite Rapids has it on kernels before 6.19: events without names.
+  // As older kernels have it of CPUs that they know too little of.
   host.remove("uncore_imc_0", "events");
   found = read_memory_pmus(host.paths().event_sources);
   ASSERT_EQ(found.pmus.size(), 1u);

@@ -10,6 +10,7 @@
 
 #include "daemon/base/temporary_directory.h"
 #include "daemon/base/unix_socket.h"
+#include "daemon/host/counters/counters_text.h"
 #include "daemon/host/counters/monotonic.h"
 
 namespace memsluice {
@@ -23,7 +24,7 @@ const ChannelCounts kRight = {.name = "right", .read_bytes = UINT64_MAX, .write_
 constexpr const char* kText =
     "memsluice-counters 1\n"
     "# two of them\n\n"
-    "right\tread_bytes=18446744073709551615 write_bytes=0\r\n"
+    "right\tread_bytes=18446744073709551615 write_bytes=0\n"
     "left node=2 read_bytes=10  write_bytes=20 enabled_ns=100 running_ns=50";
 
 TEST(CountersText, NamesChannelsInAnyOrder) {
