@@ -42,8 +42,9 @@ Error problems_error(const LoadedConfig& loaded, const Log& log) {
 }
 
 Daemon::Daemon(DaemonOptions options, Config config, const Paths& paths, Module& module,
-               Engines& engines, Census& census, Channels& channels, const Clock& clock,
-               EventLoop& loop, Log& log, ServiceManager service_manager)
+               Engines& engines, Census& census, Channels& channels, Bandwidth& bandwidth,
+               LostTimes& lost_times, const Clock& clock, EventLoop& loop, Log& log,
+               ServiceManager service_manager)
     : options_(std::move(options)),
       paths_(paths),
       loop_(loop),
@@ -54,13 +55,16 @@ Daemon::Daemon(DaemonOptions options, Config config, const Paths& paths, Module&
              .config_path = options_.config_path,
              .started = clock.monotonic(),
              .config_loaded_unix_s = clock.unix_s()},
-      tenants_(module, paths, log, std::move(config)),
+      bandwidth_(bandwidth),
+      lost_times_(lost_times),
+      tenants_(module, paths, log, std::move(config), &lost_times),
       migrations_(module, paths, loop, log),
       upkeep_(tenants_, migrations_, clock, log),
       cpuset_keeper_(paths, log),
       dsa_replay_(engines, clock, log),
-      methods_(module, tenants_, migrations_, upkeep_, engines, census, channels, loop, clock,
-               paths, facts_, [this] { return reload(); }),
+      metrics_(module, tenants_, engines, bandwidth, loop, paths, MEMSLUICE_VERSION, log),
+      methods_(module, tenants_, migrations_, upkeep_, engines, census, channels, bandwidth,
+               metrics_, loop, clock, paths, facts_, [this] { return reload(); }),
       server_(loop, methods_, log, [this](const Peer& peer) { return may_change(peer); }) {}
 
 Daemon::~Daemon() {
@@ -76,6 +80,9 @@ void Daemon::take_settings(const Config& config) {
   log_.set_level(config.log_level);
   group_ = group_id(config.group);
   if (!group_) log_.warning("there is no group {}: only root may change anything", config.group);
+  bandwidth_.configure(config.counters);
+  lost_times_.configure(config.lost_time);
+  metrics_.configure(config.metrics);
   look_timer_ = loop_.every(config.rescan, [this] { look(); });
   replay_timer_ = {};
   if (config.dsa_replay)

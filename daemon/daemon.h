@@ -8,9 +8,11 @@
 #include <string>
 
 #include "daemon/api/methods.h"
+#include "daemon/api/metrics.h"
 #include "daemon/api/server.h"
 #include "daemon/base/event_loop.h"
 #include "daemon/base/log.h"
+#include "daemon/control/bandwidth.h"
 #include "daemon/control/census.h"
 #include "daemon/control/channels.h"
 #include "daemon/control/config.h"
@@ -35,8 +37,8 @@ struct DaemonOptions {
 class Daemon {
  public:
   Daemon(DaemonOptions options, Config config, const Paths& paths, Module& module, Engines& engines,
-         Census& census, Channels& channels, const Clock& clock, EventLoop& loop, Log& log,
-         ServiceManager service_manager);
+         Census& census, Channels& channels, Bandwidth& bandwidth, LostTimes& lost_times,
+         const Clock& clock, EventLoop& loop, Log& log, ServiceManager service_manager);
   ~Daemon();
 
   // Until SIGTERM or SIGINT. The module keeps what it was told.
@@ -56,11 +58,14 @@ class Daemon {
   Log& log_;
   ServiceManager service_manager_;
   DaemonFacts facts_;
+  Bandwidth& bandwidth_;
+  LostTimes& lost_times_;
   Tenants tenants_;
   Migrations migrations_;
   Upkeep upkeep_;
   CpusetKeeper cpuset_keeper_;
   DsaReplay dsa_replay_;
+  Metrics metrics_;
   Methods methods_;
   Server server_;
   std::string socket_;

@@ -62,8 +62,16 @@ int run(const DaemonOptions& options, const LoadedConfig& loaded, const Paths& p
     log.error("{}", channels.error().describe());
     return kExitFailed;
   }
-  Daemon daemon(options, loaded.config, paths, *module, **engines, **census, **channels, clock,
-                **loop, log, ServiceManager::from_environment());
+  auto bandwidth = Bandwidth::create(**loop, log, [&](const CounterSettings& settings) {
+    return make_channel_counters(settings, paths);
+  });
+  if (!bandwidth.ok()) {
+    log.error("{}", bandwidth.error().describe());
+    return kExitFailed;
+  }
+  LostTimes lost_times(load_lost_time_counters, log);
+  Daemon daemon(options, loaded.config, paths, *module, **engines, **census, **channels,
+                **bandwidth, lost_times, clock, **loop, log, ServiceManager::from_environment());
   auto ended = daemon.run();
   if (ended.ok()) return 0;
   log.error("{}", ended.error().describe());

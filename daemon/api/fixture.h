@@ -32,6 +32,7 @@ class ApiFixture {
     paths_.cgroup_root = host_.path("/cgroup");
     paths_.nodes = host_.path("/node");
     paths_.memory_tiers = host_.path("/tiers");
+    paths_.migration_statistics = host_.path("/migration");
     paths_.module_knobs = host_.path("/knobs");
     tenants_.emplace(module_, paths_, log_, Config());
     migrations_.emplace(module_, paths_, *loop_, log_);
@@ -40,8 +41,11 @@ class ApiFixture {
     devices_.add("dsa0", 3, 2);
     devices_.configure(sample_dsa_configuration());
     upkeep_.emplace(*tenants_, *migrations_, clock_, log_);
+    metrics_.emplace(module_, *tenants_, *engines_, *bandwidth_, *loop_, paths_, facts_.version,
+                     log_);
     methods_.emplace(module_, *tenants_, *migrations_, *upkeep_, *engines_, *census_, *channels_,
-                     *loop_, clock_, paths_, facts_, [this] { return reload_result_; });
+                     *bandwidth_, *metrics_, *loop_, clock_, paths_, facts_,
+                     [this] { return reload_result_; });
     tenants_->reconcile();
   }
 
@@ -51,7 +55,7 @@ class ApiFixture {
 
   // Until what runs beside the loop has ended.
   void turn_while_busy() {
-    while (engines_->busy() || census_->busy() || channels_->busy())
+    while (engines_->busy() || census_->busy() || channels_->busy() || bandwidth_->busy())
       if (!loop_->run_once(Milliseconds(100)).ok()) std::abort();
   }
 
@@ -72,6 +76,10 @@ class ApiFixture {
   std::unique_ptr<Census> census_ = *Census::create(module_, host_.path("/cgroup"), *loop_);
   std::unique_ptr<Channels> channels_ =
       *Channels::create(module_, host_.path("/cgroup"), *loop_, log_);
+  std::unique_ptr<Bandwidth> bandwidth_ = *Bandwidth::create(
+      *loop_, log_,
+      [this](const CounterSettings& settings) { return make_channel_counters(settings, paths_); });
+  std::optional<Metrics> metrics_;
   std::optional<Methods> methods_;
 };
 

@@ -116,10 +116,12 @@ const Methods::Method* Methods::find(const std::string& name) {
       Method{"request.cancel", false, &Methods::request_cancel},
       Method{"request.wait", true, &Methods::request_wait},
       Method{"config.reload", false, &Methods::config_reload},
+      Method{"counters", true, &Methods::counters},
       Method{"engine.list", true, &Methods::engine_list},
       Method{"engine.test", false, &Methods::engine_test},
       Method{"engine.drain", false, &Methods::engine_drain},
       Method{"engine.reset", false, &Methods::engine_reset},
+      Method{"metrics", true, &Methods::metrics},
       // Nothing changes, but who asks makes the kernel look at all of its memory.
       Method{"census", false, &Methods::census},
       Method{"channel.list", true, &Methods::channel_list},
@@ -132,8 +134,9 @@ const Methods::Method* Methods::find(const std::string& name) {
 }
 
 Methods::Methods(Module& module, Tenants& tenants, Migrations& migrations, Upkeep& upkeep,
-                 Engines& engines, Census& census, Channels& channels, EventLoop& loop,
-                 const Clock& clock, const Paths& paths, const DaemonFacts& facts, Reload reload)
+                 Engines& engines, Census& census, Channels& channels, Bandwidth& bandwidth,
+                 Metrics& metrics, EventLoop& loop, const Clock& clock, const Paths& paths,
+                 const DaemonFacts& facts, Reload reload)
     : module_(module),
       tenants_(tenants),
       migrations_(migrations),
@@ -141,6 +144,8 @@ Methods::Methods(Module& module, Tenants& tenants, Migrations& migrations, Upkee
       engines_(engines),
       census_(census),
       channels_(channels),
+      bandwidth_(bandwidth),
+      metrics_(metrics),
       loop_(loop),
       clock_(clock),
       paths_(paths),
@@ -300,6 +305,18 @@ Result<Json> Methods::config_reload(const Json& params) {
   return wrapped("changed", Json(*changed));
 }
 
+Result<Json> Methods::counters(const Json& params) {
+  ObjectReader reader(params);
+  const auto samples = reader.number("samples", 0, Bandwidth::kSamplesMax).value_or(1);
+  if (auto checked = reader.finish(); !checked.ok()) return checked.error();
+  const LostTimes* lost = tenants_.lost_times();
+  const bool fails = lost != nullptr && lost->error();
+  return Json{{"counters", to_json(bandwidth_, samples)},
+              {"lost_time",
+               {{"wanted", lost != nullptr && lost->wanted()},
+                {"error", fails ? error_to_json(*lost->error()) : Json(nullptr)}}}};
+}
+
 Methods::Pending Methods::request_wait(const Json& params, const Reply& reply) {
   ObjectReader reader(params);
   const uint64_t id = require_number(reader, "id", 0, kAny);
@@ -360,6 +377,15 @@ Methods::Pending Methods::engine_reset(const Json& params, const Reply& reply) {
   auto begun = engines_.reset(device, tenants_.config().dsa_configuration,
                               answer_with<DsaResetOutcome>("reset", later));
   return begun.ok() ? later : refuse(begun.error(), reply);
+}
+
+Methods::Pending Methods::metrics(const Json& params, const Reply& reply) {
+  if (auto checked = no_params(params); !checked.ok()) return refuse(checked.error(), reply);
+  auto later = std::make_shared<Reply>(reply);
+  metrics_.collect([waiting = std::weak_ptr(later)](const std::string& text) {
+    if (auto answer = waiting.lock()) (*answer)(wrapped("text", Json(text)));
+  });
+  return later;
 }
 
 Methods::Pending Methods::census(const Json& params, const Reply& reply) {

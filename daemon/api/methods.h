@@ -5,10 +5,12 @@
 #include <memory>
 #include <string>
 
+#include "daemon/api/metrics.h"
 #include "daemon/api/protocol.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/event_loop.h"
 #include "daemon/base/json.h"
+#include "daemon/control/bandwidth.h"
 #include "daemon/control/census.h"
 #include "daemon/control/channels.h"
 #include "daemon/control/engines.h"
@@ -37,8 +39,9 @@ class Methods {
   using Reload = std::function<Result<bool>()>;
 
   Methods(Module& module, Tenants& tenants, Migrations& migrations, Upkeep& upkeep,
-          Engines& engines, Census& census, Channels& channels, EventLoop& loop, const Clock& clock,
-          const Paths& paths, const DaemonFacts& facts, Reload reload);
+          Engines& engines, Census& census, Channels& channels, Bandwidth& bandwidth,
+          Metrics& metrics, EventLoop& loop, const Clock& clock, const Paths& paths,
+          const DaemonFacts& facts, Reload reload);
 
   // Replies exactly once: before it returns (null then), or while what it returns is held.
   Pending call(const Request& request, bool may_change, const Reply& reply);
@@ -59,11 +62,13 @@ class Methods {
   Result<Json> request_get(const Json& params);
   Result<Json> request_cancel(const Json& params);
   Result<Json> config_reload(const Json& params);
+  Result<Json> counters(const Json& params);
   Pending request_wait(const Json& params, const Reply& reply);
   Pending engine_list(const Json& params, const Reply& reply);
   Pending engine_test(const Json& params, const Reply& reply);
   Pending engine_drain(const Json& params, const Reply& reply);
   Pending engine_reset(const Json& params, const Reply& reply);
+  Pending metrics(const Json& params, const Reply& reply);
   Pending census(const Json& params, const Reply& reply);
   Result<Json> channel_list(const Json& params);
   Pending channel_add(const Json& params, const Reply& reply);
@@ -77,6 +82,8 @@ class Methods {
   Engines& engines_;
   Census& census_;
   Channels& channels_;
+  Bandwidth& bandwidth_;
+  Metrics& metrics_;
   EventLoop& loop_;
   const Clock& clock_;
   Paths paths_;

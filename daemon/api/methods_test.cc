@@ -20,8 +20,8 @@ class MethodsTest : public testing::Test, protected ApiFixture {
     std::optional<Result<Json>> answer;
     pending_ = methods_->call({.id = 1, .method = method, .params = std::move(params)}, may_change,
                               [&](const Result<Json>& result) { answer = result; });
-    if (!answer &&
-        (method == "census" || method.starts_with("engine.") || method.starts_with("channel.")))
+    if (!answer && (method == "census" || method == "metrics" || method.starts_with("engine.") ||
+                    method.starts_with("channel.")))
       turn_while_busy();
     return answer.value_or(Error{.message = "not answered yet"});
   }
@@ -41,6 +41,48 @@ class MethodsTest : public testing::Test, protected ApiFixture {
 TEST_F(MethodsTest, HelloTellsWhoMayWhat) {
   EXPECT_EQ(*call("hello"), (Json{{"version", "0.1"}, {"api_version", 1}, {"may_change", true}}));
   EXPECT_EQ(call("hello", Json::object(), false)->at("may_change"), false);
+}
+
+TEST_F(MethodsTest, CountersOfEachChannelWithTheirSamples) {
+  EXPECT_EQ(call("counters")->at("counters").at("error").at("code"), "unavailable")
+      << "not read yet";
+  host_.write("/counters", "memsluice-counters 1\na node=1 read_bytes=1000 write_bytes=0\n");
+  bandwidth_->configure({.source = host_.path("/counters")});
+  turn_while_busy();
+  const auto second = [&] {
+    clock_.now += Bandwidth::kPeriod;
+    turn();
+    turn_while_busy();
+  };
+  second();
+  host_.remove("/counters");
+  second();
+  Json counters = call("counters")->at("counters");
+  EXPECT_EQ(counters.at("error").at("code"), "not_found");
+  EXPECT_TRUE(counters.at("channels").empty());
+  host_.write("/counters", "memsluice-counters 1\na node=1 read_bytes=5000 write_bytes=64\n");
+  second();
+  counters = call("counters", {{"samples", 300}})->at("counters");
+  EXPECT_EQ(counters.at("source"), host_.path("/counters"));
+  EXPECT_EQ(counters.at("period_ms"), 1000);
+  EXPECT_TRUE(counters.at("error").is_null());
+  const Json channel = counters.at("channels").at(0);
+  EXPECT_EQ(channel.at("name"), "a");
+  EXPECT_EQ(channel.at("node"), 1);
+  EXPECT_EQ(channel.at("read_bytes"), 5000);
+  ASSERT_EQ(channel.at("samples").size(), 4u);
+  EXPECT_TRUE(channel.at("samples").at(1).is_null()) << "the file was not written again";
+  EXPECT_TRUE(channel.at("samples").at(2).is_null()) << "it was not there";
+  EXPECT_GT(channel.at("samples").at(3).at("read_bytes_per_s").get<double>(), 0);
+  EXPECT_EQ(call("counters")->at("counters").at("channels").at(0).at("samples").size(), 1u);
+  EXPECT_TRUE(call("counters", {{"samples", 0}})
+                  ->at("counters")
+                  .at("channels")
+                  .at(0)
+                  .at("samples")
+                  .empty());
+  EXPECT_EQ(complaint("counters", {{"samples", 301}}),
+            "samples: must be a whole number from 0 to 300");
 }
 
 TEST_F(MethodsTest, StatusTellsEverything) {
@@ -91,7 +133,8 @@ TEST_F(MethodsTest, ATenantHasTheDocumentedMembers) {
                                                  "scan_cpu_us",
                                                  "processes",
                                                  "fallback_folios",
-                                                 "spilled_folios"}));
+                                                 "spilled_folios",
+                                                 "lost_time"}));
   EXPECT_EQ(tenant.at("origin"), "api");
   EXPECT_EQ(tenant.at("policy"), (Json{{"tiering", true},
                                        {"fast_limit_bytes", 4096},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "daemon/api/wire.h"
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -101,6 +103,27 @@ Json queue_to_json(const memsluice_engine_queue& queue) {
           {"quarantined", uint64_t{queue.quarantined}}};
 }
 
+Json lost_to_json(const lost_time& lost) {
+  Json causes = Json::object();
+  for (size_t cause = 0; cause < LOST_TIME_CAUSES; cause++) {
+    const lost_time_histogram& histogram = lost.causes[cause];
+    Json bins = Json::array();
+    for (const uint64_t count : histogram.count) bins.push_back(count);
+    causes[kLostTimeCauses[cause]] = {{"total_ns", uint64_t{histogram.total_ns}},
+                                      {"histogram_us", std::move(bins)}};
+  }
+  return causes;
+}
+
+Json number_or_null(const std::optional<uint64_t>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+Json rate_to_json(const ChannelRate& rate) {
+  return {{"read_bytes_per_s", rate.read_bytes_per_s},
+          {"write_bytes_per_s", rate.write_bytes_per_s}};
+}
+
 }  // namespace
 
 Json to_json(const Policy& policy) {
@@ -120,6 +143,8 @@ Json to_json(const NumaNode& node) {
           {"total_bytes", node.total_bytes},
           {"free_bytes", node.free_bytes},
           {"cpus", node.cpus},
+          {"read_bandwidth_bytes_per_s", number_or_null(node.read_bandwidth_bytes_per_s)},
+          {"write_bandwidth_bytes_per_s", number_or_null(node.write_bandwidth_bytes_per_s)},
           {"distance", node.distance}};
 }
 
@@ -147,6 +172,7 @@ Json to_json(const TenantView& tenant) {
                {"scanned_pages", uint64_t{status.scanned_pages}},
                {"scan_cpu_us", uint64_t{status.scan_cpu_us}},
                {"processes", status.processes}};
+  json["lost_time"] = tenant.lost ? lost_to_json(*tenant.lost) : Json(nullptr);
   if (tenant.memory.current_bytes) json["memory_current_bytes"] = *tenant.memory.current_bytes;
   for (const auto& [node, bytes] : tenant.memory.node_bytes)
     json["node_bytes"][std::to_string(node)] = bytes;
@@ -221,6 +247,34 @@ Json to_json(const CensusLine& line) {
           {"tenant", path_or_null(line.tenant)},
           {"pages", kinds_to_json(line.row.pages, MEMSLUICE_FRAME_KINDS)},
           {"held_pages", kinds_to_json(line.row.held_pages, MEMSLUICE_FRAMES_FILE + 1)}};
+}
+
+Json to_json(const Bandwidth& bandwidth, size_t samples) {
+  const auto& reading = bandwidth.reading();
+  const auto& kept = bandwidth.samples();
+  const auto first = kept.end() - static_cast<ptrdiff_t>(std::min(samples, kept.size()));
+  Json channels = Json::array();
+  if (reading.ok()) {
+    for (const ChannelCounts& counts : reading->channels) {
+      Json rates = Json::array();
+      for (auto sample = first; sample != kept.end(); ++sample) {
+        auto rate = sample->find(counts.name);
+        rates.push_back(rate == sample->end() ? Json(nullptr) : rate_to_json(rate->second));
+      }
+      channels.push_back({{"name", counts.name},
+                          {"node", counts.node ? Json(*counts.node) : Json(nullptr)},
+                          {"read_bytes", counts.read_bytes},
+                          {"write_bytes", counts.write_bytes},
+                          {"enabled_ns", counts.enabled_ns},
+                          {"running_ns", counts.running_ns},
+                          {"samples", std::move(rates)}});
+    }
+  }
+  return {{"source", bandwidth.settings().source},
+          {"error", reading.ok() ? Json(nullptr) : error_to_json(reading.error())},
+          {"notices", reading.ok() ? Json(reading->notices) : Json::array()},
+          {"period_ms", Bandwidth::kPeriod.count()},
+          {"channels", std::move(channels)}};
 }
 
 Json to_json(const QueueName& queue) {

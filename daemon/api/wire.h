@@ -2,6 +2,7 @@
 #pragma once
 
 #include "daemon/base/json.h"
+#include "daemon/control/bandwidth.h"
 #include "daemon/control/census.h"
 #include "daemon/control/channels.h"
 #include "daemon/control/engines.h"
@@ -21,6 +22,8 @@ Json to_json(const EngineInfo& engine);
 Json to_json(const CensusLine& line);
 Json to_json(const memsluice_channel_status& channel);
 Json to_json(const RemovedChannel& removed);
+// With so many of the last samples of each channel, oldest first.
+Json to_json(const Bandwidth& bandwidth, size_t samples);
 Json to_json(const QueueName& queue);
 Json to_json(const DsaResetOutcome& outcome);
 Json to_json(const Result<ModuleInfo>& module);

@@ -22,6 +22,9 @@ namespace {
 constexpr uint64_t kRescanMsMin = 50;
 constexpr uint64_t kRescanMsMax = 1000;
 constexpr uint64_t kUpkeepSMax = 24 * 60 * 60;
+constexpr uint64_t kMetricsPeriodMsMin = 1000;
+constexpr uint64_t kMetricsPeriodMsMax = 600'000;
+constexpr uint64_t kNodeMax = 1023;
 
 Error bad_value(std::string message, std::string hint = {}) {
   return {.code = ErrorCode::kBadRequest, .message = std::move(message), .hint = std::move(hint)};
@@ -55,6 +58,23 @@ Result<std::string> parse_socket(const std::string& text) {
 Result<std::string> parse_file(const std::string& text) {
   if (text.starts_with('/') && text.find('\0') == text.npos) return text;
   return bad_value(fmt::format("\"{}\" is no path of a file", text), "an absolute path");
+}
+
+Result<std::string> parse_counter_source(const std::string& text) {
+  if (text == "pmu" || text == "none") return text;
+  auto path = parse_file(text);
+  if (path.ok()) return path;
+  return bad_value(fmt::format("\"{}\" is no source of counters", text),
+                   "\"pmu\", \"none\", or the absolute path of a file or a unix socket");
+}
+
+// What collects it takes files of this name only.
+Result<std::string> parse_textfile(const std::string& text) {
+  if (text.empty()) return text;
+  auto path = parse_file(text);
+  if (path.ok() && text.ends_with(".prom")) return path;
+  return bad_value(fmt::format("\"{}\" is no path of a text file", text),
+                   "an absolute path that ends with .prom");
 }
 
 Result<std::string> parse_pattern(const std::string& text) {
@@ -141,6 +161,28 @@ void read_module(TomlTable& table, Config& config) {
   }
 }
 
+void read_counters(TomlTable& table, Config& config) {
+  CounterSettings& counters = config.counters;
+  take(table.boolean("lost_time"), config.lost_time);
+  take(table.converted<std::string>("source", parse_counter_source), counters.source);
+  if (auto nodes = table.table("nodes")) {
+    for (const auto& [key, value] : nodes->contents()) {
+      const std::string name(key.str());
+      if (auto node = nodes->integer(name.c_str(), 0, kNodeMax))
+        counters.nodes[name] = static_cast<int>(*node);
+    }
+    nodes->finish();
+  }
+  table.finish();
+}
+
+void read_metrics(TomlTable& table, MetricsSettings& metrics) {
+  take(table.converted<std::string>("textfile", parse_textfile), metrics.textfile);
+  if (auto ms = table.integer("period_ms", kMetricsPeriodMsMin, kMetricsPeriodMsMax))
+    metrics.period = Milliseconds(*ms);
+  table.finish();
+}
+
 void read_root(TomlTable& root, Config& config) {
   if (auto daemon = root.table("daemon")) {
     if (auto rescan_ms = daemon->integer("rescan_ms", kRescanMsMin, kRescanMsMax))
@@ -166,6 +208,8 @@ void read_root(TomlTable& root, Config& config) {
     take(dsa->boolean("replay"), config.dsa_replay);
     dsa->finish();
   }
+  if (auto counters = root.table("counters")) read_counters(*counters, config);
+  if (auto metrics = root.table("metrics")) read_metrics(*metrics, config.metrics);
   if (auto defaults = root.table("defaults")) {
     config.defaults = read_policy(*defaults).or_else(config.defaults);
     defaults->finish();

@@ -12,6 +12,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/config_problem.h"
 #include "daemon/base/log.h"
+#include "daemon/host/counters/channel_counters.h"
 #include "daemon/host/kernel_module.h"
 #include "daemon/host/knobs.h"
 
@@ -58,17 +59,28 @@ struct KnobSetting {
   bool operator==(const KnobSetting& other) const { return value == other.value; }
 };
 
+// Where Prometheus' metrics are written for others to serve.
+struct MetricsSettings {
+  std::string textfile = {};  // empty: nowhere
+  Milliseconds period{15'000};
+
+  bool operator==(const MetricsSettings&) const = default;
+};
+
 struct Config {
   Milliseconds rescan{500};
   LogLevel log_level = LogLevel::kInfo;
   std::string socket = "/run/memsluice/api";
   std::string group = "memsluice";
   std::string dsa_configuration = "/etc/accel-config/accel-config.conf";
-  bool dsa_replay = false;  // devices that have lost our queues are reset and configured again
+  bool dsa_replay = false;     // devices that have lost our queues are reset and configured again
   Milliseconds upkeep{30000};  // between two looks at what lies beside its channels; 0: none
   uint32_t upkeep_mib_per_s = 128;
   std::set<int> exclusive =
       {};  // nodes for tenants that have them as channels, and for nobody else
+  CounterSettings counters = {};
+  bool lost_time = false;
+  MetricsSettings metrics = {};
   PolicySettings defaults = built_in_defaults();
   std::vector<TenantRule> tenants = {};
   std::map<std::string, KnobSetting> module = {};

@@ -34,6 +34,14 @@ socket = "/tmp/api"
 group = "wheel"
 [dsa]
 configuration = "/etc/dsa.conf"
+[counters]
+source = "/run/exporter"
+lost_time = true
+[counters.nodes]
+"socket0/uncore_imc_0" = 2
+[metrics]
+textfile = "/var/lib/prometheus/node-exporter/memsluice.prom"
+period_ms = 5000
 [defaults]
 promote_mib_per_s = 64
 [[tenant]]
@@ -61,6 +69,12 @@ mode = "fast"
   EXPECT_EQ(config.socket, "/tmp/api");
   EXPECT_EQ(config.group, "wheel");
   EXPECT_EQ(config.dsa_configuration, "/etc/dsa.conf");
+  EXPECT_EQ(config.counters,
+            (CounterSettings{.source = "/run/exporter", .nodes = {{"socket0/uncore_imc_0", 2}}}));
+  EXPECT_TRUE(config.lost_time);
+  EXPECT_EQ(config.metrics,
+            (MetricsSettings{.textfile = "/var/lib/prometheus/node-exporter/memsluice.prom",
+                             .period = Milliseconds(5000)}));
   EXPECT_EQ(config.defaults.promote_mib_per_s, 64u);
   EXPECT_EQ(config.defaults.demote_mib_per_s, 1024u);
   ASSERT_EQ(config.tenants.size(), 3u);
@@ -117,6 +131,12 @@ configuration = "dsa.conf"
 cgroup = "/c"
 channels = "1;2"
 granule = "3M"
+[counters]
+source = "intel"
+nodes = { "socket0/uncore_imc_0" = 1024, b = "1" }
+[metrics]
+textfile = "/var/lib/x.txt"
+period_ms = 10
 )")),
       ElementsAre(
           "x.toml:2: daemon.rescan_ms: must be a whole number from 50 to 1000",
@@ -140,14 +160,21 @@ granule = "3M"
           "x.toml:23: tenant.demote_mib_per_s: must be a whole number from 0 to 1048576",
           "x.toml:25: module.../x: no such key (the names are those of /sys/kernel/memsluice)",
           "x.toml:26: module.y: must be a whole number, true, false or a string of one line",
-          "x.toml:27: tenants: no such key (known are: api, channels, daemon, defaults, dsa, "
-          "module, "
-          "tenant)",
+          "x.toml:27: tenants: no such key (known are: api, channels, counters, daemon, defaults, "
+          "dsa, "
+          "metrics, module, tenant)",
           "x.toml:29: dsa.configuration: \"dsa.conf\" is no path of a file (an absolute path)",
           "x.toml:32: tenant.channels: \"1;2\" names no channels (write it as 1:3,2:2 (node 1 gets "
           "three parts, node 2 two) or none)",
           "x.toml:33: tenant.granule: 3145728 is no power of two from 4 KiB to 1 GiB (2M, the "
-          "default, survives the kernel's collapse into huge pages)"));
+          "default, survives the kernel's collapse into huge pages)",
+          "x.toml:35: counters.source: \"intel\" is no source of counters (\"pmu\", \"none\", or "
+          "the absolute path of a file or a unix socket)",
+          "x.toml:36: counters.nodes.b: must be a whole number from 0 to 1023",
+          "x.toml:36: counters.nodes.socket0/uncore_imc_0: must be a whole number from 0 to 1023",
+          "x.toml:38: metrics.textfile: \"/var/lib/x.txt\" is no path of a text file (an absolute "
+          "path that ends with .prom)",
+          "x.toml:39: metrics.period_ms: must be a whole number from 1000 to 600000"));
 }
 
 TEST(Config, TellsWhereTheSyntaxIsWrong) {
@@ -198,7 +225,8 @@ TEST_F(ConfigFilesTest, ProblemsOfAllFilesAreTold) {
   directory_.write("/d.toml", "a = 1\n");
   directory_.write("/conf.d/1.toml", "\nb = 1\n");
   const std::string hint =
-      ": no such key (known are: api, channels, daemon, defaults, dsa, module, tenant)";
+      ": no such key (known are: api, channels, counters, daemon, defaults, dsa, metrics, module, "
+      "tenant)";
   EXPECT_THAT(problems(load()), ElementsAre(directory_.path("/d.toml:1: a") + hint,
                                             directory_.path("/conf.d/1.toml:2: b") + hint));
 }

@@ -52,8 +52,10 @@ bool is_share(const PolicySettings& settings) {
 
 }  // namespace
 
-Tenants::Tenants(Module& module, const Paths& paths, const Log& log, Config config)
+Tenants::Tenants(Module& module, const Paths& paths, const Log& log, Config config,
+                 LostTimes* lost_times)
     : module_(module),
+      lost_times_(lost_times),
       log_(log),
       paths_(paths),
       cgroups_(paths.cgroup_root),
@@ -80,6 +82,7 @@ bool Tenants::module_is_there() {
     tell("module", info.error());
     module_instance_.reset();
     origins_.clear();
+    tell_lost_times();
     return false;
   }
   if (module_instance_ == info->instance) return true;
@@ -167,6 +170,13 @@ Result<void> Tenants::carry_out(const Action& action) {
   return {};
 }
 
+void Tenants::tell_lost_times() {
+  if (lost_times_ == nullptr) return;
+  std::set<uint64_t> tenants;
+  for (const auto& [id, origin] : origins_) tenants.insert(id);
+  lost_times_->set_tenants(tenants);
+}
+
 void Tenants::reconcile() {
   if (!module_is_there()) return;
   forget_ended_cgroups();
@@ -182,6 +192,7 @@ void Tenants::reconcile() {
   auto configured = configured_policies(config_, cgroups_named_in_config(), *tier_0);
   Plan plan = make_plan(configured, set_by_api_, *in_module, ours_);
   origins_ = std::move(plan.origins);
+  tell_lost_times();
   std::erase_if(ours_, [&](uint64_t id) { return !in_module->contains(id); });
   for (const auto& [id, origin] : origins_)
     if (origin != Origin::kModule) ours_.insert(id);
@@ -216,6 +227,7 @@ std::optional<TenantView> Tenants::view(uint64_t cgroup_id, const std::string& p
   if (auto origin = origins_.find(cgroup_id); origin != origins_.end())
     view.origin = origin->second;
   if (auto cgroup = cgroups_.open(path); cgroup.ok()) view.memory = Cgroups::memory(*cgroup);
+  if (lost_times_ != nullptr) view.lost = lost_times_->of(cgroup_id);
   return view;
 }
 
@@ -274,6 +286,7 @@ Result<TenantView> Tenants::set(const std::string& path, const PolicySettings& s
   log_.info("{}: {} (set through the API)", path, describe(policy));
   set_by_api_[*id] = {path, policy};
   origins_[*id] = Origin::kApi;
+  tell_lost_times();
   ours_.insert(*id);
   return get(path);
 }
@@ -298,6 +311,7 @@ Result<void> Tenants::clear(const std::string& path) {
   set_by_api_.erase(cgroup->id);
   ours_.erase(cgroup->id);
   origins_.erase(cgroup->id);
+  tell_lost_times();
   return {};
 }
 

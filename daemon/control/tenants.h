@@ -11,6 +11,7 @@
 #include "daemon/base/log.h"
 #include "daemon/control/config.h"
 #include "daemon/control/desired_state.h"
+#include "daemon/control/lost_times.h"
 #include "daemon/host/cgroups.h"
 #include "daemon/host/kernel_module.h"
 #include "daemon/host/knobs.h"
@@ -24,6 +25,7 @@ struct TenantView {
   memsluice_tenant_status status = {};
   PlacementStatus placed = {};
   CgroupMemory memory = {};
+  std::optional<lost_time> lost = {};
 };
 
 // Keeps the module's tenants as the configuration and the API want them.
@@ -33,7 +35,9 @@ struct TenantView {
 // daemon loaded or started again.
 class Tenants {
  public:
-  Tenants(Module& module, const Paths& paths, const Log& log, Config config);
+  // With @lost_times their views say what they lose; it is kept told who is a tenant.
+  Tenants(Module& module, const Paths& paths, const Log& log, Config config,
+          LostTimes* lost_times = nullptr);
 
   // Never fails: what goes wrong is logged when it begins and when it ends, and tried again.
   void reconcile();
@@ -44,6 +48,7 @@ class Tenants {
 
   // As of the last look.
   bool module_is_loaded() const { return module_instance_.has_value(); }
+  const LostTimes* lost_times() const { return lost_times_; }
   size_t count() const { return origins_.size(); }
 
   // By path.
@@ -53,6 +58,7 @@ class Tenants {
   Result<void> clear(const std::string& path);
 
  private:
+  void tell_lost_times();
   bool module_is_there();
   Result<uint64_t> tier_0_bytes_if_needed() const;
   std::vector<Cgroup> cgroups_named_in_config() const;
@@ -66,6 +72,7 @@ class Tenants {
   void tell(const std::string& object, const Result<void>& result);
 
   Module& module_;
+  LostTimes* const lost_times_;
   const Log& log_;
   Paths paths_;
   Cgroups cgroups_;

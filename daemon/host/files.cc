@@ -2,12 +2,14 @@
 #include "daemon/host/files.h"
 
 #include <dirent.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <memory>
 
 namespace memsluice {
@@ -32,6 +34,23 @@ Result<void> write_file(int directory, const std::string& path, std::string_view
   ssize_t count = ::write(file.get(), content.data(), content.size());
   if (count < 0) return errno_error(errno, "write", path);
   if (static_cast<size_t>(count) != content.size()) return errno_error(EIO, "write", path);
+  return {};
+}
+
+Result<void> replace_file(const std::string& path, std::string_view content, mode_t mode) {
+  const std::string new_path = path + ".new";
+  ::unlink(new_path.c_str());
+  Fd file(::open(new_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file.valid()) return errno_error(errno, "open", new_path);
+  while (!content.empty()) {
+    const ssize_t count = ::write(file.get(), content.data(), content.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno_error(errno, "write", new_path);
+    content.remove_prefix(static_cast<size_t>(count));
+  }
+  // Whatever the umask is.
+  if (::fchmod(file.get(), mode) != 0) return errno_error(errno, "fchmod", new_path);
+  if (::rename(new_path.c_str(), path.c_str()) != 0) return errno_error(errno, "rename", path);
   return {};
 }
 

@@ -18,6 +18,10 @@ Result<std::string> read_file(int directory, const std::string& path);
 // In one write(), as the files of sysfs want it.
 Result<void> write_file(int directory, const std::string& path, std::string_view content);
 
+// Whoever opens the path finds either what was there before or all of the content. What is next to
+// it and called like it with ".new" behind is taken away.
+Result<void> replace_file(const std::string& path, std::string_view content, mode_t mode);
+
 Result<Fd> open_directory(int directory, const std::string& path);
 // Names, sorted, without "." and "..".
 Result<std::vector<std::string>> list_directory(const Fd& directory);

@@ -55,5 +55,18 @@ TEST(Trimmed, TakesSpaceAway) {
   EXPECT_EQ(trimmed(" \n"), "");
 }
 
+TEST(ReplaceFile, GivesThePathAllOfTheContentAndItsMode) {
+  TemporaryDirectory directory;
+  const std::string path = directory.path("/x.prom");
+  directory.write("/x.prom", "old and long");
+  directory.write("/x.prom.new", "of a daemon that was killed");
+  ASSERT_TRUE(replace_file(path, "new", 0644).ok());
+  EXPECT_EQ(*read_file(AT_FDCWD, path), "new");
+  EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms(0644));
+  EXPECT_FALSE(std::filesystem::exists(path + ".new"));
+  EXPECT_EQ(replace_file(directory.path("/none/x"), "new", 0644).error().code,
+            ErrorCode::kNotFound);
+}
+
 }  // namespace
 }  // namespace memsluice

@@ -57,6 +57,14 @@ std::vector<int> parse_distances(std::string_view text) {
   return distances;
 }
 
+// In MiB/s there; the kernel leaves 0 or no file where the HMAT says nothing.
+std::optional<uint64_t> read_bandwidth(const Fd& node, const char* name) {
+  auto text = read_file(node.get(), fmt::format("access0/initiators/{}", name));
+  if (!text.ok()) return std::nullopt;
+  const uint64_t mib_per_s = number_after(*text, "");
+  return mib_per_s == 0 ? std::nullopt : std::optional(mib_per_s << 20);
+}
+
 Result<NumaNode> read_node(const Fd& nodes, int id) {
   auto directory = open_directory(nodes.get(), fmt::format("node{}", id));
   if (!directory.ok()) return std::move(directory).error();
@@ -67,6 +75,8 @@ Result<NumaNode> read_node(const Fd& nodes, int id) {
   node.free_bytes = number_after(*meminfo, "MemFree:") * 1024;
   if (auto list = read_file(directory->get(), "cpulist"); list.ok())
     node.cpus = static_cast<int>(parse_id_list(*list).size());
+  node.read_bandwidth_bytes_per_s = read_bandwidth(*directory, "read_bandwidth");
+  node.write_bandwidth_bytes_per_s = read_bandwidth(*directory, "write_bandwidth");
   if (auto distance = read_file(directory->get(), "distance"); distance.ok())
     node.distance = parse_distances(*distance);
   return node;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "daemon/base/result.h"
@@ -15,6 +16,9 @@ struct NumaNode {
   uint64_t total_bytes = 0;
   uint64_t free_bytes = 0;
   int cpus = 0;
+  // What the firmware says that its nearest CPUs can move; nothing if it does not say.
+  std::optional<uint64_t> read_bandwidth_bytes_per_s = {};
+  std::optional<uint64_t> write_bandwidth_bytes_per_s = {};
   std::vector<int> distance = {};  // to each node that is online, itself included, in order of id
 };
 

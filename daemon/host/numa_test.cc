@@ -35,6 +35,8 @@ TEST_F(NumaTest, ReadsNodesAndRanksTheirTiers) {
   sysfs_.write("/memory_tiering/memory_tier4/nodelist", "0\n");
   sysfs_.write("/memory_tiering/memory_tier1/nodelist", "\n");
   sysfs_.write("/memory_tiering/uevent", "");
+  sysfs_.write("/node/node0/access0/initiators/read_bandwidth", "20000\n");
+  sysfs_.write("/node/node0/access0/initiators/write_bandwidth", "0\n");
   auto nodes = read_numa_nodes(paths_);
   ASSERT_TRUE(nodes.ok());
   ASSERT_EQ(nodes->size(), 2u);
@@ -47,6 +49,9 @@ TEST_F(NumaTest, ReadsNodesAndRanksTheirTiers) {
   EXPECT_THAT(fast.distance, ElementsAre(10, 20));
   EXPECT_EQ((*nodes)[1].tier, 1);
   EXPECT_EQ((*nodes)[1].cpus, 0);
+  EXPECT_EQ(fast.read_bandwidth_bytes_per_s, uint64_t{20000} << 20);
+  EXPECT_EQ(fast.write_bandwidth_bytes_per_s, std::nullopt) << "the firmware does not know";
+  EXPECT_EQ((*nodes)[1].read_bandwidth_bytes_per_s, std::nullopt);
   EXPECT_EQ(tier_0_bytes(*nodes), 2u << 20);
 }
 

@@ -9,9 +9,12 @@ namespace memsluice {
 struct Paths {
   std::string cgroup_root = "/sys/fs/cgroup";
   std::string nodes = "/sys/devices/system/node";
+  std::string cpus = "/sys/devices/system/cpu";
+  std::string event_sources = "/sys/bus/event_source/devices";
   std::string memory_tiers = "/sys/devices/virtual/memory_tiering";
   std::string module_knobs = "/sys/kernel/memsluice";
   std::string dsa_bus = "/sys/bus/dsa";
+  std::string migration_statistics = "/proc/memsluice/migration";
   std::string device = "/dev/memsluice";
 
   // The same, with the tree of cgroups v2 where it is mounted here.

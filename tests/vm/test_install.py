@@ -102,6 +102,21 @@ def test_a_killed_daemon_comes_back_to_the_same_tenants(vm: Vm) -> None:
     assert tenant["policy"]["fast_limit_bytes"] == 64 << 20
 
 
+def test_the_service_may_count_and_write_metrics(vm: Vm) -> None:
+    """Within the unit's sandbox: BPF, and the collector's directory."""
+    directory = "/var/lib/prometheus/node-exporter"
+    config = f'[counters]\nlost_time = true\n[metrics]\ntextfile = "{directory}/memsluice.prom"\n'
+    vm.run(f"mkdir -p {directory}")
+    vm.put(config.encode(), "/etc/memsluice/conf.d/counters.toml")
+    vm.run("systemctl restart memsluiced")
+    log = vm.run("journalctl -u memsluiced --output cat").stdout
+    assert "the time that tenants lose is counted" in log, log
+    assert "memsluice_tenant_lost_seconds_count" in vm.run("memsluice metrics").stdout
+    vm.run(f"while ! grep -q module_loaded {directory}/memsluice.prom; do sleep 0.1; done")
+    vm.run("rm /etc/memsluice/conf.d/counters.toml; systemctl reload memsluiced")
+    assert vm.run(f"ls {directory}").stdout == ""
+
+
 def test_a_wrong_configuration_is_refused_and_changes_nothing(vm: Vm) -> None:
     vm.put(b"[api]\nsokcet = 1\n", "/etc/memsluice/conf.d/wrong.toml")
     checked = vm.run("memsluiced --check-config", check=False)

@@ -184,6 +184,7 @@ void add_commands(CLI::App* app, Texts& texts) {
   add_census_command(app, texts);
   add_channel_commands(app, texts);
   add_provision_command(app, texts);
+  add_command(app, "metrics", "what Prometheus is told, as text", help::kMetrics);
   CLI::App* top = add_command(app, "top", "live view of tenants and nodes", help::kTop);
   top->add_flag("--once", texts.once, "one picture, then end");
   add_text(top, "--interval", texts.interval, "SECONDS", "between two pictures: 0.1 to 3600");
@@ -606,6 +607,7 @@ Result<Invocation> interpret(const std::vector<std::string>& names, const Texts&
   if (name == "channel" && verb == "add") return invocation(channel_add(texts), texts);
   if (name == "channel" && verb == "remove") return invocation(channel_remove(texts), texts);
   if (name == "channel") return invocation(Result(CallCommand{"channel.list"}), texts);
+  if (name == "metrics") return invocation(Result(CallCommand{"metrics"}), texts);
   if (name == "migrate") return invocation(migrate_command(texts), texts);
   if (name == "top") return invocation(top_command(texts), texts);
   if (name == "provision") return invocation(provision_command(texts), texts);

@@ -71,7 +71,7 @@ _memsluice() {
   done
   local words='--json --socket --help'
   case $command in
-    '') words+=' status tenant migrate request engine census channel provision reload top doctor version --version' ;;
+    '') words+=' status tenant migrate request engine census metrics channel provision reload top doctor version --version' ;;
     tenant) words+=' list show set channels clear' ;;
     request) words+=' list show cancel' ;;
     engine) words+=' list test drain reset' ;;

@@ -41,6 +41,7 @@ std::string random_word(Random& random) {
                                                          "request",
                                                          "engine",
                                                          "census",
+                                                         "metrics",
                                                          "--node",
                                                          "--tenants",
                                                          "test",
@@ -154,9 +155,9 @@ TEST(Fuzz, EveryPictureOfTopFitsTheTerminal) {
 
 TEST(Fuzz, EveryReplyCanBeRendered) {
   static constexpr std::array kMethods = {
-      "status",       "tenant.list",  "tenant.get",    "tenant.set",    "tenant.clear",
-      "request.list", "request.get",  "config.reload", "engine.list",   "engine.reset",
-      "census",       "channel.list", "channel.add",   "channel.remove"};
+      "status",       "tenant.list",  "tenant.get",    "tenant.set",     "tenant.clear",
+      "request.list", "request.get",  "config.reload", "engine.list",    "engine.reset",
+      "census",       "channel.list", "channel.add",   "channel.remove", "metrics"};
   Random random(2);
   for (int round = 0; round < 1000; ++round) {
     Json result = sample_status();

@@ -174,8 +174,16 @@ Ctrl-C ends the waiting, not the removal.
 
   memsluice channel remove ch2 --deadline 300)";
 
+inline constexpr const char* kMetrics =
+    R"(The daemon also writes them into a file for node_exporter, if [metrics] textfile in
+memsluiced.toml says so.
+
+  memsluice metrics | grep channel_)";
+
 inline constexpr const char* kTop =
-    R"(PROMOTE/s, DEMOTE/s and REFUSED/s are of the last interval, so --once takes one interval, too.
+    R"(READ/s and WRITE/s are what each memory channel (node) moves, as far as it is counted; the bars are
+of what the firmware says that it can. Below a tenant: how its memory lies on the nodes.
+PROMOTE/s, DEMOTE/s and REFUSED/s are of the last interval, so --once takes one interval, too.
 The bars are pages by how often they are accessed, the coldest at the left, on a logarithmic
 scale; what is right of the mark belongs in tier 0. q ends it.
 

@@ -460,6 +460,7 @@ std::string render_result(std::string_view method, const Json& params, const Jso
                        size_of_pages(number(removed, "moved_pages"), page_bytes),
                        count(removed, "node"));
   }
+  if (method == "metrics") return text(result, "text", "");
   if (method == "engine.reset") return render_reset(member(result, "reset"));
   if (method == "config.reload") {
     return flag(result, "changed") == true ? "the configuration has been loaded\n"

@@ -14,8 +14,10 @@ inline Json sample_status() {
                "features": ["migrate", "migrate_tenant", "hotness_scan", "tiering"]},
     "nodes": [
       {"id": 0, "tier": 0, "total_bytes": 2147483648, "free_bytes": 536870912, "cpus": 2,
+       "read_bandwidth_bytes_per_s": 20000000000, "write_bandwidth_bytes_per_s": 10000000000,
        "distance": [10, 20]},
       {"id": 1, "tier": 1, "total_bytes": 6442450944, "free_bytes": 6227702579, "cpus": 0,
+       "read_bandwidth_bytes_per_s": null, "write_bandwidth_bytes_per_s": null,
        "distance": [20, 10]}],
     "tenants": [
       {"cgroup": "/new.slice", "cgroup_id": 4713, "origin": "api",
@@ -56,6 +58,25 @@ inline Json earlier_sample_status() {
   redis["refused_pages"]["busy"] = 0;
   status["tenants"].erase(0);
   return status;
+}
+
+// A reply to `counters` to go with it: node 0 has two channels, node 1 one that was missed, and of
+// one nobody knows the node. Two samples each.
+inline Json sample_counters() {
+  return Json::parse(R"({
+    "source": "pmu", "error": null, "notices": [], "period_ms": 1000, "channels": [
+      {"name": "socket0/uncore_imc_0", "node": 0, "read_bytes": 9000000000,
+       "write_bytes": 1000000000, "enabled_ns": 9000000000, "running_ns": 9000000000,
+       "samples": [{"read_bytes_per_s": 4000000000, "write_bytes_per_s": 1000000000},
+                   {"read_bytes_per_s": 6000000000, "write_bytes_per_s": 1000000000}]},
+      {"name": "socket0/uncore_imc_1", "node": 0, "read_bytes": 0, "write_bytes": 0,
+       "enabled_ns": 9000000000, "running_ns": 9000000000,
+       "samples": [null, {"read_bytes_per_s": 5000000000, "write_bytes_per_s": 0}]},
+      {"name": "socket0/uncore_imc_2", "node": 1, "read_bytes": 0, "write_bytes": 0,
+       "enabled_ns": 9000000000, "running_ns": 9000000000, "samples": [null, null]},
+      {"name": "socket0/uncore_imc_3", "node": null, "read_bytes": 0, "write_bytes": 0,
+       "enabled_ns": 9000000000, "running_ns": 9000000000,
+       "samples": [{"read_bytes_per_s": 2048, "write_bytes_per_s": 0}]}]})");
 }
 
 inline Json sample_request() {

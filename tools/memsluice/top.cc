@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "tools/memsluice/top.h"
 
+#include <algorithm>
 #include <csignal>
 #include <ostream>
 #include <thread>
@@ -30,13 +31,21 @@ class Sampler {
     }
     const Milliseconds time = SystemClock().monotonic();
     const double interval_s = static_cast<double>((time - earlier_time_).count()) / 1000;
-    Json sample = top_sample(*status, earlier_, earlier_.is_null() ? 0 : interval_s);
+    auto counters = client_->call("counters", {{"samples", samples_in(interval_s)}});
+    // An older daemon counts nothing.
+    const Json counted = counters.ok() ? member(*counters, "counters") : Json(nullptr);
+    Json sample = top_sample(*status, earlier_, earlier_.is_null() ? 0 : interval_s, counted);
     earlier_ = std::move(*status);
     earlier_time_ = time;
     return sample;
   }
 
  private:
+  // The daemon's samples of the interval, of which it takes one a second.
+  static uint64_t samples_in(double interval_s) {
+    return static_cast<uint64_t>(std::clamp(interval_s + 0.5, 1.0, 300.0));
+  }
+
   const ClientOptions& options_;
   std::optional<Client> client_;
   Json earlier_;

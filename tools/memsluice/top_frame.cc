@@ -7,6 +7,8 @@
 #include <array>
 #include <bit>
 #include <functional>
+#include <iterator>
+#include <utility>
 
 #include "tools/memsluice/format.h"
 
@@ -158,6 +160,87 @@ std::string node_line(const Json& node, const FrameOptions& options) {
   return line + "  " + usage_bar(used, std::min(kBarMax, options.columns - width), options.unicode);
 }
 
+// What one side of a channel moves, and of how much if the firmware says.
+std::string bandwidth_cell(const Json& node, const char* rate, const char* most,
+                           const FrameOptions& options, size_t bar) {
+  const auto now = real(node, rate);
+  const auto room = real(node, most);
+  std::string cell = fmt::format("{:>8}", human_bytes(now));
+  if (!now || !room || !(*room > 0)) return cell + std::string(bar == 0 ? 0 : 7 + bar, ' ');
+  const double share = std::clamp(*now / *room, 0.0, 1.0);
+  if (bar == 0) return cell;
+  return cell + fmt::format(" {:>3.0f}%  ", share * 100) + usage_bar(share, bar, options.unicode);
+}
+
+// The columns of each of the two bars; 0: there is no room for them.
+size_t bandwidth_bar(size_t name_width, const FrameOptions& options) {
+  // Two numbers, two shares in per cent, and spaces.
+  const size_t fixed = name_width + 2 * (2 + 8 + 7);
+  if (options.columns < fixed + 2 * kBarMin) return 0;
+  return std::min(kBarMax / 2, (options.columns - fixed) / 2);
+}
+
+std::string bandwidth_line(const std::string& name, size_t name_width, const Json& node,
+                           const FrameOptions& options) {
+  const size_t bar = bandwidth_bar(name_width, options);
+  return padded_right(shortened(name, name_width), name_width) + "  " +
+         bandwidth_cell(node, "read_bytes_per_s", "read_bandwidth_bytes_per_s", options, bar) +
+         "  " +
+         bandwidth_cell(node, "write_bytes_per_s", "write_bandwidth_bytes_per_s", options, bar);
+}
+
+// By node; channels of which nobody knows the node by themselves.
+void add_bandwidth(const Json& sample, const FrameOptions& options,
+                   std::vector<std::string>* lines) {
+  const Json& counters = member(sample, "counters");
+  const auto why = error_from_json(member(counters, "error"));
+  if (why && text(counters, "source") != "none")
+    lines->push_back("bandwidth not known: " + printable(why->message));
+  if (items(sample, "channels").empty()) return;
+  std::vector<std::pair<std::string, const Json*>> rows;
+  for (const Json& node : items(sample, "nodes"))
+    rows.emplace_back("node " + human_count(number(node, "id")), &node);
+  for (const Json& channel : items(sample, "channels"))
+    if (member(channel, "node").is_null())
+      rows.emplace_back(printable(text(channel, "name")), &channel);
+  size_t width = 7;
+  for (const auto& row : rows) width = std::max(width, std::min<size_t>(row.first.size(), 24));
+  lines->emplace_back();
+  const size_t bar = bandwidth_bar(width, options);
+  lines->push_back(padded_right("CHANNEL", width) + "    READ/s" +
+                   std::string(bar == 0 ? 0 : 7 + bar, ' ') + "   WRITE/s");
+  for (const auto& [name, row] : rows) lines->push_back(bandwidth_line(name, width, *row, options));
+}
+
+// How a tenant's memory lies on the channels.
+std::string channels_line(const Json& tenant, const FrameOptions& options) {
+  constexpr size_t kBar = 10;
+  const Json& bytes = member(tenant, "node_bytes");
+  const uint64_t total = sum(bytes);
+  if (!bytes.is_object() || total == 0) return {};
+  std::string line;
+  for (const auto& [node, held] : bytes.items()) {
+    if (!held.is_number_unsigned() || held.get<uint64_t>() == 0) continue;
+    const auto here = static_cast<double>(held.get<uint64_t>());
+    line += fmt::format("{}node {} {} {}", line.empty() ? "" : "  ", printable(node),
+                        usage_bar(here / static_cast<double>(total), kBar, options.unicode),
+                        human_bytes(here));
+  }
+  return "  " + line;
+}
+
+// Time that the tenant's tasks were held up, all together, each second.
+std::string lost_line(const Json& tenant) {
+  const Json& lost = member(tenant, "lost_ns_per_s");
+  const auto ms = [&](const char* cause) {
+    const auto nanoseconds = real(lost, cause);
+    return nanoseconds ? fmt::format("{:.1f}", *nanoseconds / 1e6) : std::string("-");
+  };
+  if (!lost.is_object()) return {};
+  return fmt::format("  lost ms/s: {} page faults, {} migrations, {} reclaim", ms("page_fault"),
+                     ms("migration"), ms("reclaim"));
+}
+
 std::vector<const Json*> by_size(const Json& tenants) {
   std::vector<const Json*> sorted;
   for (const Json& tenant : tenants) sorted.push_back(&tenant);
@@ -190,19 +273,29 @@ void add_tenants(const Json& sample, const FrameOptions& options, std::vector<st
 
   const auto tenants = by_size(member(sample, "tenants"));
   if (tenants.empty()) lines->push_back("no tenant: memsluice tenant set --help");
-  for (size_t i = 0; i < tenants.size(); ++i) {
+  std::vector<std::vector<std::string>> blocks;
+  for (const Json* tenant : tenants) {
+    std::vector<std::string> cells;
+    for (const FrameColumn* column : shown) cells.push_back(column->cell(*tenant, options));
+    blocks.push_back(
+        {tenant_line(printable(text(*tenant, "cgroup")), cells, shown, options.columns),
+         histogram_line(*tenant, options)});
+    if (std::string line = channels_line(*tenant, options); !line.empty())
+      blocks.back().push_back(std::move(line));
+    if (std::string line = lost_line(*tenant); !line.empty())
+      blocks.back().push_back(std::move(line));
+  }
+  size_t left = 0;
+  for (const auto& block : blocks) left += block.size();
+  for (size_t i = 0; i < blocks.size(); ++i) {
     const size_t room =
         options.rows == 0 ? SIZE_MAX : options.rows - std::min(options.rows, lines->size());
-    const size_t left = tenants.size() - i;
-    if (room < 2 * left && room < 3) {
-      lines->push_back(fmt::format("... and {} more", left));
+    if (room < left && room < blocks[i].size() + 1) {
+      lines->push_back(fmt::format("... and {} more", blocks.size() - i));
       return;
     }
-    std::vector<std::string> cells;
-    for (const FrameColumn* column : shown) cells.push_back(column->cell(*tenants[i], options));
-    lines->push_back(
-        tenant_line(printable(text(*tenants[i], "cgroup")), cells, shown, options.columns));
-    lines->push_back(histogram_line(*tenants[i], options));
+    left -= blocks[i].size();
+    std::move(blocks[i].begin(), blocks[i].end(), std::back_inserter(*lines));
   }
 }
 
@@ -212,6 +305,7 @@ std::vector<std::string> top_frame(const Json& sample, const FrameOptions& optio
   std::vector<std::string> lines = {title_line(sample, options), "",
                                     "NODE  TIER      SIZE      FREE  USED"};
   for (const Json& node : member(sample, "nodes")) lines.push_back(node_line(node, options));
+  add_bandwidth(sample, options, &lines);
   lines.emplace_back();
   add_tenants(sample, options, &lines);
 

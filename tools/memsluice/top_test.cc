@@ -43,6 +43,69 @@ TEST(TopSample, KnowsNoRateWhenTheCountersBeganAgain) {
   EXPECT_TRUE(result["tenants"][0]["promoted_pages_per_s"].is_null());
 }
 
+Json counted_sample() {
+  return top_sample(sample_status(), earlier_sample_status(), 2.0, sample_counters());
+}
+
+TEST(TopSample, AddsUpTheChannelsOfANode) {
+  const Json counted = counted_sample();
+  EXPECT_EQ(counted["nodes"][0]["read_bytes_per_s"], 1e10) << "5e9 of both, one from one sample";
+  EXPECT_EQ(counted["nodes"][0]["write_bytes_per_s"], 1e9);
+  EXPECT_TRUE(counted["nodes"][1]["read_bytes_per_s"].is_null()) << "missing is not zero";
+  EXPECT_EQ(counted["channels"].size(), 4u);
+  EXPECT_EQ(counted["channels"][3]["read_bytes_per_s"], 2048.0);
+  Json counters = sample_counters();
+  counters["channels"][1]["samples"] = {nullptr};
+  const Json partly = top_sample(sample_status(), nullptr, 0, counters);
+  EXPECT_TRUE(partly["nodes"][0]["read_bytes_per_s"].is_null()) << "a part is not the whole";
+}
+
+TEST(TopSample, OfADaemonThatCountsNothing) {
+  const Json uncounted = sample();
+  EXPECT_TRUE(uncounted["channels"].empty());
+  EXPECT_TRUE(uncounted["nodes"][0]["read_bytes_per_s"].is_null());
+}
+
+TEST(TopFrame, ShowsBandwidth) {
+  const auto lines = top_frame(counted_sample(), {.columns = 80, .rows = 10});
+  EXPECT_EQ(fmt::format("\n{}\n", fmt::join(lines, "\n")), R"(
+memsluiced 0.1.0  up 2 h 5 min  module 0.1.0
+
+NODE  TIER      SIZE      FREE  USED
+   0     0   2.0 GiB   512 MiB   75%  ██████████████████████████████░░░░░░░░░░
+   1     1   6.0 GiB   5.8 GiB    3%  █░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
+
+CHANNEL                 READ/s                       WRITE/s
+node 0                 9.3 GiB  50%  ███████░░░░░░   954 MiB  10%  █░░░░░░░░░░░░
+node 1                       -                             -
+socket0/uncore_imc_3   2.0 KiB                             0
+)");
+}
+
+TEST(TopFrame, ShowsWhatTenantsLose) {
+  Json earlier = sample_status();
+  Json status = sample_status();
+  for (const char* cause : {"page_fault", "migration", "reclaim"}) {
+    earlier["tenants"][1]["lost_time"][cause] = {{"total_ns", 1000}};
+    status["tenants"][1]["lost_time"][cause] = {{"total_ns", 5001000}};
+  }
+  earlier["tenants"][1]["lost_time"]["reclaim"]["total_ns"] = 6000000;
+  const auto lines = top_frame(top_sample(status, earlier, 2.0), {.columns = 80});
+  EXPECT_EQ(lines[10], "  lost ms/s: 2.5 page faults, 2.5 migrations, - reclaim");
+}
+
+TEST(TopFrame, SaysWhyThereIsNoBandwidth) {
+  Json counters = Json::parse(R"({"source": "pmu", "notices": [], "channels": [],
+    "error": {"code": "unavailable", "object": "/sys", "message": "there is no PMU"}})");
+  const auto lines =
+      top_frame(top_sample(sample_status(), nullptr, 0, counters), {.columns = 80, .rows = 6});
+  EXPECT_EQ(lines[5], "bandwidth not known: there is no PMU");
+  counters["source"] = "none";
+  const auto silent =
+      top_frame(top_sample(sample_status(), nullptr, 0, counters), {.columns = 80, .rows = 6});
+  EXPECT_EQ(silent[5], "") << "nobody wanted any";
+}
+
 TEST(TopFrame, At80Columns) {
   EXPECT_EQ(frame({.columns = 80}), R"(
 memsluiced 0.1.0  up 2 h 5 min  module 0.1.0
@@ -54,6 +117,7 @@ NODE  TIER      SIZE      FREE  USED
 TENANT                  FAST     LIMIT      SLOW  PROMOTE/s  DEMOTE/s  REFUSED/s
 /system.slice/red~   210 MiB   256 MiB   1.2 GiB     12 MiB   3.0 MiB     20 KiB
   fast  ▁▂▃▄│▅▆▆▆▅▅▄▃▂▁   slow █▇▅▄▄│▃▃▂▂▁▁       hot bin 5  cold bin 1  scan 12
+  node 0 █░░░░░░░░░ 215 MiB  node 1 █████████░ 1.2 GiB
 /batch.slice         1.0 GiB       off         0          0         0          0
   fast │█▁                slow │                  hot bin 0  cold bin -  scan 3
 /new.slice                 0      none         0          -         -          -
@@ -72,6 +136,7 @@ NODE  TIER      SIZE      FREE  USED
 TENANT                                                                      FAST     LIMIT      SLOW  PROMOTE/s  DEMOTE/s  REFUSED/s
 /system.slice/redis-server.service                                       210 MiB   256 MiB   1.2 GiB     12 MiB   3.0 MiB     20 KiB
   fast  ▁▂▃▄│▅▆▆▆▅▅▄▃▂▁   slow █▇▅▄▄│▃▃▂▂▁▁       hot bin 5  cold bin 1  scan 12
+  node 0 █░░░░░░░░░ 215 MiB  node 1 █████████░ 1.2 GiB
 /batch.slice                                                             1.0 GiB       off         0          0         0          0
   fast │█▁                slow │                  hot bin 0  cold bin -  scan 3
 /new.slice                                                                     0      none         0          -         -          -
@@ -90,6 +155,7 @@ NODE  TIER      SIZE      FREE  USED
 TENANT                    FAST      SLOW
 /system.slice/redis~   210 MiB   1.2 GiB
   fast  ▁▂▃▄│▅▆▆▆▅▅▄▃▂▁   slow █▇▅▄▄│▃▃~
+  node 0 █░░░░░░░░░ 215 MiB  node 1 ███~
 /batch.slice           1.0 GiB         0
   fast │█▁                slow │       ~
 /new.slice                   0         0
@@ -108,6 +174,7 @@ NODE  TIER      SIZE      FREE  USED
 TENANT                  FAST     LIMIT      SLOW  PROMOTE/s  DEMOTE/s  REFUSED/s
 /system.slice/red~   210 MiB   256 MiB   1.2 GiB     12 MiB   3.0 MiB     20 KiB
   fast  .,:-|=+++==-:,.   slow #*=--|::,,..       hot bin 5  cold bin 1  scan 12
+  node 0 #--------- 215 MiB  node 1 #########- 1.2 GiB
 /batch.slice         1.0 GiB       off         0          0         0          0
   fast |#.                slow |                  hot bin 0  cold bin -  scan 3
 /new.slice                 0      none         0          -         -          -
@@ -116,7 +183,7 @@ TENANT                  FAST     LIMIT      SLOW  PROMOTE/s  DEMOTE/s  REFUSED/s
 }
 
 TEST(TopFrame, TellsHowManyTenantsDoNotFit) {
-  EXPECT_EQ(frame({.columns = 60, .rows = 10}), R"(
+  EXPECT_EQ(frame({.columns = 60, .rows = 11}), R"(
 memsluiced 0.1.0  up 2 h 5 min  module 0.1.0
 
 NODE  TIER      SIZE      FREE  USED
@@ -126,6 +193,7 @@ NODE  TIER      SIZE      FREE  USED
 TENANT                   FAST      SLOW  PROMOTE/s  DEMOTE/s
 /system.slice/redi~   210 MiB   1.2 GiB     12 MiB   3.0 MiB
   fast  ▁▂▃▄│▅▆▆▆▅▅▄▃▂▁   slow █▇▅▄▄│▃▃▂▂▁▁       hot bin 5~
+  node 0 █░░░░░░░░░ 215 MiB  node 1 █████████░ 1.2 GiB
 ... and 2 more
 )");
 }

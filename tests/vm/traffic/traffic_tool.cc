@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 // memsluice-traffic: reads and steers the traffic plugin, from the guest or from its host.
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <CLI/CLI.hpp>
 
 #include <nlohmann/json.hpp>
@@ -8,6 +10,8 @@
 #include <vector>
 
 #include "daemon/base/units.h"
+#include "daemon/base/unix_socket.h"
+#include "daemon/host/counters/counters_text.h"
 #include "tests/vm/traffic/node_blocks.h"
 #include "tests/vm/traffic/traffic_control.h"
 
@@ -25,6 +29,7 @@ struct Options {
   uint32_t latency_ns = 0;
   uint32_t channel = 0;
   uint64_t bytes_per_second = 0;
+  std::string socket;
 };
 
 Json to_json(const Traffic& traffic) {
@@ -124,6 +129,41 @@ Result<void> show(const TrafficFile& file, const Options& options) {
              format_bytes(file.layout().cache_bytes), file.layout().cache_ways);
   print_table(report, options.nodes ? "nodes" : "blocks", options.nodes ? "node" : "block");
   return {};
+}
+
+// What memsluiced reads in place of a memory controller's counters.
+Result<std::string> counters_text(const TrafficFile& file) {
+  const auto nodes = read_node_blocks(kSysfsSystem, file.layout().block_bytes);
+  if (!nodes.ok()) return nodes.error();
+  std::vector<ChannelCounts> channels;
+  for (const auto& [node, blocks] : *nodes) {
+    const Traffic traffic = traffic_of_blocks(file, blocks);
+    channels.push_back({.name = fmt::format("node{}", node),
+                        .node = static_cast<int>(node),
+                        .read_bytes = traffic.read_bytes,
+                        .write_bytes = traffic.write_bytes});
+  }
+  return format_counters_text(channels);
+}
+
+// Tells it to everybody who connects, until it is ended.
+Result<void> serve(const TrafficFile& file, const Options& options) {
+  const auto listening = listen_at(options.socket, 0600);
+  if (!listening.ok()) return listening.error();
+  fmt::print("listening\n");
+  std::fflush(stdout);
+  for (;;) {
+    pollfd waiting = {.fd = listening->get(), .events = POLLIN, .revents = 0};
+    if (poll(&waiting, 1, -1) < 0 && errno != EINTR)
+      return errno_error(errno, "poll", options.socket);
+    const Fd peer(accept4(listening->get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!peer.valid()) continue;
+    const auto text = counters_text(file);
+    if (!text.ok()) return text.error();
+    set_send_timeout(peer.get(), Milliseconds(1000));
+    // Who has gone does not want it.
+    (void)send_all(peer.get(), *text);
+  }
 }
 
 // "4" or "4-7".
@@ -231,6 +271,8 @@ int main(int argc, char** argv) {
   CLI::App* command = add("show", "print the counters", show);
   command->add_flag("--json", options.json, "as JSON");
   command->add_flag("--nodes", options.nodes, "by NUMA node of this machine");
+  command = add("serve", "tell the counts of each node at a unix socket, for memsluiced", serve);
+  command->add_option("SOCKET", options.socket)->required();
   add("on", "start counting and delaying, with an empty cache",
       [](const TrafficFile& file, const Options&) { return set_counting(file, true); });
   add("off", "write the cache back and stop",
