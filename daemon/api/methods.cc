@@ -13,7 +13,6 @@
 namespace memsluice {
 namespace {
 
-constexpr uint64_t kNodeMax = 1023;
 constexpr uint64_t kPidMax = 1 << 22;
 constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kWaitMsMax = 24 * 60 * 60 * 1000;
@@ -32,7 +31,7 @@ uint64_t require_number(ObjectReader& reader, const char* key, uint64_t low, uin
 }
 
 int require_node(ObjectReader& reader, const char* key) {
-  return static_cast<int>(require_number(reader, key, 0, kNodeMax));
+  return static_cast<int>(require_number(reader, key, 0, kNodeIdMax));
 }
 
 std::optional<uint32_t> read_rate(ObjectReader& reader, const char* key) {
@@ -267,7 +266,7 @@ Result<Json> Methods::redistribute(const Json& params) {
   Redistribution redistribution{.cgroup = require_text(reader, "cgroup"),
                                 .on_touch = reader.boolean("on_touch").value_or(false),
                                 .mib_per_s = read_rate(reader, "mib_per_s").value_or(0)};
-  if (auto node = reader.number("source_node", 0, kNodeMax))
+  if (auto node = reader.number("source_node", 0, kNodeIdMax))
     redistribution.source_node = static_cast<int>(*node);
   if (auto checked = reader.finish(); !checked.ok()) return checked.error();
   if (redistribution.on_touch && redistribution.mib_per_s != 0)
@@ -390,7 +389,7 @@ Methods::Pending Methods::metrics(const Json& params, const Reply& reply) {
 
 Methods::Pending Methods::census(const Json& params, const Reply& reply) {
   ObjectReader reader(params);
-  const auto node = reader.number("node", 0, kNodeMax);
+  const auto node = reader.number("node", 0, kNodeIdMax);
   const bool tenants = reader.boolean("by_tenant").value_or(false);
   if (auto checked = reader.finish(); !checked.ok()) return refuse(checked.error(), reply);
   auto later = std::make_shared<Reply>(reply);
@@ -412,7 +411,7 @@ Methods::Pending Methods::channel_add(const Json& params, const Reply& reply) {
   ObjectReader reader(params);
   ChannelSpec spec{.name = require_text(reader, "name"),
                    .group = reader.text("group").value_or("")};
-  if (const auto node = reader.number("node", 0, kNodeMax)) spec.node = static_cast<int>(*node);
+  if (const auto node = reader.number("node", 0, kNodeIdMax)) spec.node = static_cast<int>(*node);
   spec.start = reader.number("start", 0, kPhysicalMax).value_or(0);
   spec.length_bytes = reader.number("length_bytes", 1, kPhysicalMax).value_or(0);
   if (auto checked = reader.finish(); !checked.ok()) return refuse(checked.error(), reply);

@@ -14,6 +14,7 @@
 #include "daemon/base/units.h"
 #include "daemon/host/cgroups.h"
 #include "daemon/host/files.h"
+#include "daemon/host/numa.h"
 
 namespace memsluice {
 namespace {
@@ -24,7 +25,6 @@ constexpr uint64_t kRescanMsMax = 1000;
 constexpr uint64_t kUpkeepSMax = 24 * 60 * 60;
 constexpr uint64_t kMetricsPeriodMsMin = 1000;
 constexpr uint64_t kMetricsPeriodMsMax = 600'000;
-constexpr uint64_t kNodeMax = 1023;
 
 Error bad_value(std::string message, std::string hint = {}) {
   return {.code = ErrorCode::kBadRequest, .message = std::move(message), .hint = std::move(hint)};
@@ -168,7 +168,7 @@ void read_counters(TomlTable& table, Config& config) {
   if (auto nodes = table.table("nodes")) {
     for (const auto& [key, value] : nodes->contents()) {
       const std::string name(key.str());
-      if (auto node = nodes->integer(name.c_str(), 0, kNodeMax))
+      if (auto node = nodes->integer(name.c_str(), 0, kNodeIdMax))
         counters.nodes[name] = static_cast<int>(*node);
     }
     nodes->finish();

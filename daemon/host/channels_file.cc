@@ -9,12 +9,12 @@
 
 #include "daemon/base/toml_table.h"
 #include "daemon/base/units.h"
+#include "daemon/host/numa.h"
 
 namespace memsluice {
 namespace {
 
 constexpr size_t kNameBytesMax = 31;
-constexpr uint64_t kNodeIdMax = 1023;
 constexpr uint64_t kMibPerSMax = 16 << 20;
 constexpr uint64_t kLatencyNsMax = 1000000;
 constexpr size_t kCommentColumns = 98;

@@ -10,6 +10,9 @@
 
 namespace memsluice {
 
+// The kernel's own limit (CONFIG_NODES_SHIFT is 10).
+inline constexpr uint64_t kNodeIdMax = 1023;
+
 struct NumaNode {
   int id = 0;
   int tier = 0;  // 0 is the fastest

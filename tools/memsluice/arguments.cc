@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "daemon/base/units.h"
+#include "daemon/host/numa.h"
 #include "daemon/host/placement.h"
 #include "tools/memsluice/help.h"
 #include "uapi/memsluice.h"
@@ -17,7 +18,6 @@ namespace memsluice {
 namespace {
 
 constexpr uint64_t kPidMax = 1 << 22;
-constexpr uint64_t kNodeMax = 1023;
 constexpr size_t kCgroupBytesMax = 4095;
 // A TiB comes in seconds, on a busy host in more of them.
 constexpr Milliseconds kChannelPatience{300000};
@@ -367,7 +367,7 @@ Result<MigrateCommand> channels_command(const Texts& texts) {
   MigrateCommand command{{{"cgroup", *cgroup}}, texts.detach, "redistribute", *std::move(channels)};
   if (texts.lazily) command.params["on_touch"] = true;
   for (const auto& [key, option, value, high] :
-       {std::tuple{"source_node", "--from", &texts.from, kNodeMax},
+       {std::tuple{"source_node", "--from", &texts.from, kNodeIdMax},
         std::tuple{"mib_per_s", "--mib-per-s", &texts.rate, uint64_t{MEMSLUICE_MIB_PER_S_MAX}}})
     if (auto added = add_number(command.params, key, option, *value, high); !added.ok())
       return added.error();
@@ -438,7 +438,8 @@ Result<Json> tenant_pages(const Texts& texts) {
   auto cgroup = parse_cgroup(texts.tenant);
   if (!cgroup.ok()) return cgroup.error();
   Json params = {{"cgroup", *cgroup}};
-  if (auto added = add_number(params, "source_node", "--from", texts.from, kNodeMax); !added.ok()) {
+  if (auto added = add_number(params, "source_node", "--from", texts.from, kNodeIdMax);
+      !added.ok()) {
     return added.error();
   }
   return params;
@@ -448,7 +449,7 @@ Result<MigrateCommand> migrate_command(const Texts& texts) {
   if (auto checked = check_migrate(texts); !checked.ok()) return checked.error();
   auto params = texts.pid.empty() ? tenant_pages(texts) : process_range(texts);
   if (!params.ok()) return params.error();
-  if (auto added = add_number(*params, "target_node", "--to", texts.to, kNodeMax); !added.ok()) {
+  if (auto added = add_number(*params, "target_node", "--to", texts.to, kNodeIdMax); !added.ok()) {
     return added.error();
   }
   auto rate = add_number(*params, "mib_per_s", "--mib-per-s", texts.rate, MEMSLUICE_MIB_PER_S_MAX);
@@ -496,7 +497,7 @@ Result<EngineResetCommand> engine_reset(const Texts& texts) {
 Result<CallCommand> census_command(const Texts& texts) {
   CallCommand command{"census", Json::object(), kCensusPatience};
   if (!texts.node.empty()) {
-    auto added = add_number(command.params, "node", "--node", texts.node, kNodeMax);
+    auto added = add_number(command.params, "node", "--node", texts.node, kNodeIdMax);
     if (!added.ok()) return added.error();
   }
   if (texts.tenants) command.params["by_tenant"] = true;
@@ -523,7 +524,7 @@ Result<CallCommand> channel_add(const Texts& texts) {
     return usage("--node, --start", "say which node, or which memory", hint);
   CallCommand command{"channel.add", {{"name", texts.channel}}, kChannelPatience};
   if (!texts.group.empty()) command.params["group"] = texts.group;
-  auto added = add_number(command.params, "node", "--node", texts.node, kNodeMax);
+  auto added = add_number(command.params, "node", "--node", texts.node, kNodeIdMax);
   if (added.ok() && !texts.start.empty()) added = add_withheld(command.params, texts);
   if (!added.ok()) return added.error();
   return command;
@@ -540,7 +541,7 @@ Result<ChannelRemoveCommand> channel_remove(const Texts& texts) {
 Result<provision::Wish> provision_wish(const Texts& texts) {
   provision::Wish wish;
   if (!texts.channel_count.empty()) {
-    auto count = option_number("--channels", texts.channel_count, 1, kNodeMax);
+    auto count = option_number("--channels", texts.channel_count, 1, kNodeIdMax);
     if (!count.ok()) return count.error();
     wish.channels = static_cast<unsigned>(*count);
   }
@@ -550,7 +551,7 @@ Result<provision::Wish> provision_wish(const Texts& texts) {
     wish.ranges.push_back(*range);
   }
   for (const std::string& text : texts.nodes) {
-    auto node = option_number("--node", text, 0, kNodeMax);
+    auto node = option_number("--node", text, 0, kNodeIdMax);
     if (!node.ok()) return node.error();
     wish.nodes.push_back(static_cast<int>(*node));
   }

@@ -9,12 +9,12 @@
 
 #include "daemon/base/units.h"
 #include "daemon/host/files.h"
+#include "daemon/host/numa.h"
 
 namespace memsluice {
 namespace {
 
 constexpr std::string_view kFirstLine = "memsluice-counters 1";
-constexpr uint64_t kNodeIdMax = 1023;
 constexpr uint64_t kAnyCount = UINT64_MAX;
 
 Error bad_line(size_t line, std::string message) {

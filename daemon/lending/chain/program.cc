@@ -39,11 +39,6 @@ std::string element_text(const Element& element) {
   return place ? place_text(*place) : part_text(std::get<Part>(element));
 }
 
-bool reads(const Step& step) {
-  return step.opcode == Opcode::kRead || step.opcode == Opcode::kCompareSwap ||
-         step.opcode == Opcode::kFetchAdd;
-}
-
 std::string detail(const Step& step, const std::vector<Part>& filled) {
   std::string text;
   if (step.fence) text += "fenced ";
@@ -71,6 +66,11 @@ std::string detail(const Step& step, const std::vector<Part>& filled) {
 }
 
 }  // namespace
+
+bool reads(const Step& step) {
+  return !step.is_receive && (step.opcode == Opcode::kRead || step.opcode == Opcode::kCompareSwap ||
+                              step.opcode == Opcode::kFetchAdd);
+}
 
 const Step* Program::step(const std::string& step_name) const {
   return by_name(steps, step_name);

@@ -88,6 +88,9 @@ uint32_t field_bytes(Field field);
 std::string_view field_name(Field field);
 uint64_t element_bytes(const Element& element);
 
+// A request to which data comes back.
+bool reads(const Step& step);
+
 // For an instance: how many completions of the step's queue (of its kind) there have been when it
 // has completed, and how many there are of an instance.
 uint32_t completions_through(const Program& program, const Step& step);

@@ -17,11 +17,6 @@ bool is_remote(const Step& step) {
          step.opcode == Opcode::kCompareSwap || step.opcode == Opcode::kFetchAdd;
 }
 
-bool reads(const Step& step) {
-  return !step.is_receive && (step.opcode == Opcode::kRead || step.opcode == Opcode::kCompareSwap ||
-                              step.opcode == Opcode::kFetchAdd);
-}
-
 // What happens before what within an instance. Each step is issued and completes.
 class Order {
  public:
