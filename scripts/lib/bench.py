@@ -8,11 +8,7 @@ from guest_programs import ROOT, build, build_programs
 
 sys.path[:0] = [str(ROOT / "tests/vm"), str(ROOT / "tests")]
 
-<<<<<<< HEAD
-from bench import copy, isolation, migrate, placement, redistribute, tiering  # noqa: E402
-=======
-from bench import copy, migrate, nic, placement, tiering  # noqa: E402
->>>>>>> 38e3c87 (lending: chains explored in every order; random work for the NIC; a bench)
+from bench import copy, isolation, migrate, nic, placement, redistribute, tiering  # noqa: E402
 from testbed.errors import TestbedError  # noqa: E402
 
 BENCHMARKS = {

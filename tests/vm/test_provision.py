@@ -103,7 +103,8 @@ def test_grub_hands_on_what_the_kernel_is_to_read(vm: Vm, tmp_path: Path) -> Non
     command = f'. {script} && printf %s "$GRUB_CMDLINE_LINUX"'
     in_grub_cfg = subprocess.run(["sh", "-c", command], capture_output=True, text=True).stdout
     assert "\\$" in in_grub_cfg
-    assert in_grub_cfg.replace("\\$", "$").split() == provision(vm, WISH)["plan"]["kernel_arguments"]
+    arguments = provision(vm, WISH)["plan"]["kernel_arguments"]
+    assert in_grub_cfg.replace("\\$", "$").split() == arguments
 
 
 @pytest.fixture
