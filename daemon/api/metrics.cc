@@ -283,7 +283,7 @@ MetricsFacts Metrics::facts(std::vector<EngineInfo> engines) {
   return facts;
 }
 
-void Metrics::collect(std::function<void(const std::string& text)> reply) {
+void Metrics::collect(const std::function<void(const std::string& text)>& reply) {
   auto answer = [this, alive = std::weak_ptr(alive_),
                  reply](const Result<std::vector<EngineInfo>>& engines) {
     if (alive.expired()) return;

@@ -43,7 +43,7 @@ class Metrics {
   void configure(const MetricsSettings& settings);
 
   // Answered before it returns or later, by the loop; exactly once.
-  void collect(std::function<void(const std::string& text)> reply);
+  void collect(const std::function<void(const std::string& text)>& reply);
 
  private:
   MetricsFacts facts(std::vector<EngineInfo> engines);

@@ -4,6 +4,7 @@
 
 #include <linux/types.h>
 
+/* NOLINTBEGIN(readability-identifier-naming): C of the kernel */
 enum {
   LOST_TIME_TENANTS_MAX = 16384,
   LOST_TIME_BINS = 24,
@@ -26,3 +27,4 @@ struct lost_time_histogram {
 struct lost_time {
   struct lost_time_histogram causes[LOST_TIME_CAUSES];
 };
+/* NOLINTEND(readability-identifier-naming) */

@@ -21,6 +21,7 @@ struct Provider {
   std::string name;
   std::function<std::unique_ptr<Nic>()> open;
 };
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
 inline void PrintTo(const Provider& provider, std::ostream* out) {
   *out << provider.name;
 }

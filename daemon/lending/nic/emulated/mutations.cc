@@ -6,11 +6,11 @@
 namespace memsluice::nic {
 
 bool is_checked(Check check) {
-  static const std::string_view kWithout = [] {
+  static const std::string_view without = [] {
     const char* name = std::getenv("MEMSLUICE_NIC_WITHOUT");
     return std::string_view(name ? name : "");
   }();
-  return kCheckNames[static_cast<size_t>(check)] != kWithout;
+  return kCheckNames[static_cast<size_t>(check)] != without;
 }
 
 }  // namespace memsluice::nic
