@@ -24,7 +24,6 @@ namespace memsluice::test {
 namespace {
 
 using Row = memsluice_census_row;
-constexpr size_t kMib = size_t{1} << 20;
 constexpr size_t kPagesPerMib = kMib / kPageBytes;
 
 std::vector<Row> take(int node = -1) {

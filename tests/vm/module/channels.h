@@ -18,15 +18,13 @@
 // On the machine "channels": node 0 has the CPUs, nodes 1 to 3 are channels.
 namespace memsluice::test {
 
-using Channels = std::vector<memsluice_channel>;
+using ChannelList = std::vector<memsluice_channel>;
 using Counts = std::map<int, size_t>;
 
-constexpr size_t kMib = size_t{1} << 20;
 constexpr size_t kGranulePages = kHugeBytes / kPageBytes;
-constexpr int kHome = 0;
-const Channels kThreeTwoOne = {{1, 3}, {2, 2}, {3, 1}};
+const ChannelList kThreeTwoOne = {{1, 3}, {2, 2}, {3, 1}};
 
-inline memsluice_placement placement(const Cgroup& cgroup, const Channels& channels,
+inline memsluice_placement placement(const Cgroup& cgroup, const ChannelList& channels,
                                      uint32_t granule_order = MEMSLUICE_GRANULE_ORDER_DEFAULT) {
   auto placement = sized<memsluice_placement>();
   placement.cgroup_id = cgroup.id();
@@ -54,7 +52,7 @@ inline Counts counts(const char* data, size_t bytes) {
 }
 
 inline void expect_by_weight(Counts counted, size_t slack_pages,
-                             const Channels& channels = kThreeTwoOne) {
+                             const ChannelList& channels = kThreeTwoOne) {
   size_t pages = 0, weights = 0;
   for (const auto& channel : channels) weights += channel.weight;
   for (const auto& [node, count] : counted) pages += count;

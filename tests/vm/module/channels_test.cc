@@ -25,8 +25,7 @@
 namespace memsluice::test {
 namespace {
 
-constexpr size_t kMib = size_t{1} << 20;
-constexpr int kHome = 0, kFirst = 1, kSecond = 2, kThere = 3;
+constexpr int kFirst = 1, kSecond = 2, kThere = 3;
 constexpr uint32_t kPatienceMs = 60000;
 const char kPolicy[] = "/sys/devices/system/memory/auto_online_blocks";
 

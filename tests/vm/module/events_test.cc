@@ -23,9 +23,6 @@
 namespace memsluice::test {
 namespace {
 
-constexpr size_t kMib = size_t{1} << 20;
-constexpr uint32_t kAll = MEMSLUICE_MIGRATE_ALL_MAPPINGS;
-
 using Events = RequestTest;
 
 TEST_F(Events, PagesAreDroppedInTheMiddle) {

@@ -18,7 +18,6 @@
 namespace memsluice::test {
 namespace {
 
-constexpr size_t kMib = size_t{1} << 20;
 class Faults : public RequestTest {
  protected:
   // Every allocation may fail, not only those that nobody would miss.

@@ -19,9 +19,6 @@
 namespace memsluice::test {
 namespace {
 
-constexpr size_t kMib = size_t{1} << 20;
-constexpr uint32_t kAll = MEMSLUICE_MIGRATE_ALL_MAPPINGS;
-
 // Writes what is there already.
 void write_again(volatile char* at) {
   *at = *at;

@@ -226,7 +226,7 @@ TEST_F(Placement, WhatFindsNoRoomIsSpilledAndCounted) {
 }
 
 TEST_F(Placement, ReadsBackWhatWasSet) {
-  const Channels channels = {{3, 36'000}, {1, 27'000}, {2, 0}};
+  const ChannelList channels = {{3, 36'000}, {1, 27'000}, {2, 0}};
   ASSERT_EQ(set(placement(cgroup_, channels, 4)), 0);
   int result;
   const auto now = get(cgroup_, &result);
@@ -375,8 +375,8 @@ TEST_F(Placement, ChangesAtRandomUnderLoad) {
       return 0;
     }));
   for (uint32_t round = 0; round < 300; round++) {
-    const Channels channels = {{1 + round % 3, 1 + round % 7}, {1 + (round + 1) % 3, round % 5}};
-    EXPECT_EQ(set(placement(cgroup_, round % 10 ? channels : Channels{}, round % 10)), 0);
+    const ChannelList channels = {{1 + round % 3, 1 + round % 7}, {1 + (round + 1) % 3, round % 5}};
+    EXPECT_EQ(set(placement(cgroup_, round % 10 ? channels : ChannelList{}, round % 10)), 0);
     if (round % 50 == 49) {
       EXPECT_EQ(clear_tenant(cgroup_.id()), 0);
       EXPECT_EQ(set_tenant(cgroup_, policy_off()), 0);

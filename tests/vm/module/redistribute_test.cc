@@ -18,7 +18,7 @@
 namespace memsluice::test {
 namespace {
 
-const Channels kTwoThree = {{2, 1}, {3, 1}};
+const ChannelList kTwoThree = {{2, 1}, {3, 1}};
 
 memsluice_migrate request(const Cgroup& cgroup, memsluice_request_status* status) {
   auto migrate = sized<memsluice_migrate>();
@@ -34,7 +34,7 @@ int try_to(memsluice_migrate migrate) {
   return device_ioctl(MEMSLUICE_IOC_MIGRATE, &migrate);
 }
 
-double seconds() {
+double now_s() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
@@ -285,9 +285,9 @@ TEST_F(Redistribute, IsNoFasterThanItsRate) {
     Plain plain(16 * kMib);
     plain.touch();
     ASSERT_EQ(set(placement(cgroup_, {{2, 1}})), 0);
-    const double begun = seconds();
+    const double begun = now_s();
     redistribute(0, 8);
-    EXPECT_GE(seconds() - begun, 1.0) << "a machine can only be slower";
+    EXPECT_GE(now_s() - begun, 1.0) << "a machine can only be slower";
     EXPECT_EQ(plain.where(), (Counts{{2, 4096}}));
   });
 }
@@ -405,8 +405,8 @@ TEST_F(Redistribute, ChangesUnderWriters) {
     {
       Meanwhile touched([&] { redistribute(MEMSLUICE_MIGRATE_ON_TOUCH); });
       for (uint32_t round = 0; round < 60; round++) {
-        const Channels channels = {{1 + round % 3, 1 + round % 7},
-                                   {1 + (round + 1) % 3, round % 5}};
+        const ChannelList channels = {{1 + round % 3, 1 + round % 7},
+                                      {1 + (round + 1) % 3, round % 5}};
         ASSERT_EQ(set(placement(cgroup_, channels, round % 10)), 0);
         redistribute();
       }

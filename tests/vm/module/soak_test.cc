@@ -28,8 +28,6 @@
 namespace memsluice::test {
 namespace {
 
-constexpr size_t kMib = size_t{1} << 20;
-constexpr uint32_t kAll = MEMSLUICE_MIGRATE_ALL_MAPPINGS;
 constexpr int kMadvCollapse = 25;
 constexpr int kDefaultSeconds = 10;
 
@@ -48,7 +46,7 @@ class Dice {
   std::mt19937_64 generator_;
 };
 
-struct Range {
+struct Area {
   char* data;
   size_t bytes;
 };
@@ -59,8 +57,8 @@ class Residents {
   Residents() {
     EXPECT_EQ(ftruncate(shared_file_.get(), kBytes), 0);
     EXPECT_EQ(ftruncate(disk_file_.get(), kBytes), 0);
-    for (const Range& range : {Range{base_.data(), kBytes}, Range{huge_.data(), kBytes},
-                               Range{shared_.data(), kBytes}, Range{file_.data(), kBytes}}) {
+    for (const Area& range : {Area{base_.data(), kBytes}, Area{huge_.data(), kBytes},
+                              Area{shared_.data(), kBytes}, Area{file_.data(), kBytes}}) {
       ranges_.push_back(range);
       lives_.emplace_back(range.data, range.bytes);
     }
@@ -69,12 +67,12 @@ class Residents {
       asm volatile("" ::"r"(*static_cast<volatile char*>(shared_again_.data() + at)));
   }
 
-  Range huge() { return {huge_.data(), kBytes}; }
+  Area huge() { return {huge_.data(), kBytes}; }
   [[nodiscard]] int disk_file() const { return disk_file_.get(); }
 
   // Some pages of one of them; often all.
-  Range some(Dice& dice) {
-    Range range = ranges_[dice.below(ranges_.size())];
+  Area some(Dice& dice) {
+    Area range = ranges_[dice.below(ranges_.size())];
     if (dice.one_in(2)) return range;
     const size_t pages = range.bytes / kPageBytes, first = dice.below(pages);
     return {range.data + first * kPageBytes, (1 + dice.below(pages - first)) * kPageBytes};
@@ -98,7 +96,7 @@ class Residents {
   Mapping shared_{kBytes, MAP_SHARED, shared_file_.get()};
   Mapping shared_again_{kBytes, MAP_SHARED, shared_file_.get()};
   Mapping file_{kBytes, MAP_SHARED, disk_file_.get()};
-  std::vector<Range> ranges_;
+  std::vector<Area> ranges_;
   std::deque<Life> lives_;
 };
 
@@ -116,7 +114,7 @@ class Soak : public RequestTest {
   }
 
   void move_range(Dice& dice) {
-    const Range range = residents_->some(dice);
+    const Area range = residents_->some(dice);
     moved_pages_ += move(range.data, range.bytes, dice.node(), any_flags(dice)).moved_pages;
   }
 
@@ -136,7 +134,7 @@ class Soak : public RequestTest {
   }
 
   void move_in_background(Dice& dice) {
-    const Range range = residents_->some(dice);
+    const Area range = residents_->some(dice);
     memsluice_request_status status;
     Descriptor request(start(range.data, range.bytes, dice.node(), any_flags(dice), &status));
     ASSERT_GE(request.get(), 0);
@@ -155,12 +153,12 @@ class Soak : public RequestTest {
   }
 
   void reclaim(Dice& dice) {
-    const Range range = residents_->some(dice);
+    const Area range = residents_->some(dice);
     madvise(range.data, range.bytes, dice.one_in(2) ? MADV_PAGEOUT : MADV_COLD);
   }
 
   void split_and_collapse(Dice& dice) {
-    const Range huge = residents_->huge();
+    const Area huge = residents_->huge();
     char* page = huge.data + dice.below(huge.bytes / kPageBytes) * kPageBytes;
     mprotect(page, kPageBytes, PROT_READ | PROT_WRITE | PROT_EXEC);
     usleep(static_cast<useconds_t>(dice.below(1000)));
@@ -169,7 +167,7 @@ class Soak : public RequestTest {
   }
 
   void lock(Dice& dice) {
-    const Range range = residents_->some(dice);
+    const Area range = residents_->some(dice);
     mlock(range.data, range.bytes);
     usleep(static_cast<useconds_t>(dice.below(2000)));
     munlock(range.data, range.bytes);
@@ -214,7 +212,7 @@ class Soak : public RequestTest {
 
   void fork_child(Dice& dice) {
     // Of its own: what is shared, it must not write to.
-    const Range range = residents_->huge();
+    const Area range = residents_->huge();
     const size_t step = (1 + dice.below(8)) * kPageBytes;
     EXPECT_EQ(in_child([&] {
                 for (size_t at = 0; at < range.bytes; at += step) range.data[at] = 1;

@@ -16,8 +16,11 @@ namespace memsluice::test {
 
 constexpr int kFast = 0;
 constexpr int kSlow = 1;
+constexpr int kHome = 0;  // with the CPUs, on the machine "channels"
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kHugeBytes = size_t{2} << 20;
+constexpr size_t kMib = size_t{1} << 20;
+constexpr uint32_t kAll = MEMSLUICE_MIGRATE_ALL_MAPPINGS;
 
 // An open descriptor; -1 when opening failed.
 class Descriptor {
