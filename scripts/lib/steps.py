@@ -37,11 +37,12 @@ class Steps:
     def beside(self, work: Callable[[], None]) -> Iterator[None]:
         """WORK, with what the body leaves of the CPUs; leaving the body waits for its end.
 
-        An exception in the body ends the commands of WORK, too.
+        An exception in the body ends the commands of WORK, too. WORK may call as_equal().
         """
 
         def last_of_all() -> None:
-            os.nice(LEAST_PRIORITY)  # of this thread, and so of what it starts
+            # Of this thread, and so of what it starts.
+            os.setpriority(os.PRIO_PROCESS, 0, LEAST_PRIORITY)
             work()
 
         with ThreadPoolExecutor(1) as pool:
@@ -52,6 +53,11 @@ class Steps:
             except BaseException:
                 self._interrupted.set()
                 raise
+
+    @staticmethod
+    def as_equal() -> None:
+        """What this thread starts from here on yields to nothing. For root only."""
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
 
     def run(
         self, name: str, command: Sequence[str | Path], limit_s: int, *, stream: bool = False

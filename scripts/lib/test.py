@@ -25,6 +25,8 @@ OUR_WARNING = re.compile(
 )
 KERNELS = ("6.12", "backports")  # of scripts/testbed
 NO_TESTS = 5  # pytest's exit status when the pattern names none of its tests
+# Take minutes, and make their machines themselves: they run beside the others, after all else.
+LONG_VM_TESTS = ("tests/vm/test_try.py", "tests/vm/test_install.py")
 
 
 def arguments() -> argparse.Namespace:
@@ -193,6 +195,9 @@ def run(steps: Steps, options: argparse.Namespace, fuzz_seconds: int) -> None:
         elif build(steps, "threads", fuzz_seconds, target=""):
             unit_tests(steps, "threads", options.pattern, fuzz_seconds)
         lint(steps, options.pattern)
+        if not options.quick and programs:
+            steps.as_equal()
+            pytest(steps, "vm-long", list(LONG_VM_TESTS), options.pattern, 3600)
 
     pytest(steps, "host", ["tests", "--ignore=tests/vm"], options.pattern, 600)
     programs = build(steps, "release", fuzz_seconds, "programs")
@@ -203,7 +208,8 @@ def run(steps: Steps, options: argparse.Namespace, fuzz_seconds: int) -> None:
     with steps.beside(on_the_host):
         for kernel in KERNELS:
             build_module(steps, kernel)
-        pytest(steps, "vm", ["tests/vm"], options.pattern, 3600)
+        others = [f"--ignore={test}" for test in LONG_VM_TESTS]
+        pytest(steps, "vm", ["tests/vm", *others], options.pattern, 3600)
 
 
 def main() -> int:

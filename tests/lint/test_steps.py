@@ -72,13 +72,16 @@ def test_steps_beside_others_count_and_give_way(steps: Steps, tmp_path: Path) ->
         waits = "nice > nice; touch began; until [ -e end ]; do sleep 0.01; done"
         steps.run("nice", ["sh", "-c", waits], 30)
         steps.run("fails", ["false"], 30)
+        steps.as_equal()
+        steps.run("equal", ["sh", "-c", "nice > equal"], 30)
 
     with steps.beside(work):
         wait_until(lambda: (tmp_path / "began").exists())
         assert steps.run("in front", ["sh", "-c", "nice > front; touch end"], 30)
     assert [outcome.name for outcome in steps.outcomes] == ["fails"]
-    assert set(steps.seconds) == {"nice", "in front", "fails"}
+    assert set(steps.seconds) == {"nice", "in front", "fails", "equal"}
     assert (tmp_path / "nice").read_text() == "19\n"
+    assert (tmp_path / "equal").read_text() == "0\n"
     assert int((tmp_path / "front").read_text()) == os.nice(0)
 
 

@@ -40,7 +40,10 @@ def test_all_descriptions_are_good() -> None:
 def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     (vm,) = parse(tmp_path, GOOD).vms
     assert vm.name == vm.machine == "some"
-    assert vm.nodes == (machines.Node(512, 2, 100, 20000, False), machines.Node(1024, 0, 250, 10000, False))
+    assert vm.nodes == (
+        machines.Node(512, 2, 100, 20000, False),
+        machines.Node(1024, 0, 250, 10000, False),
+    )
     assert vm.traffic == machines.Traffic(1, ("cache-ways=8",))
     assert vm.cpus == 2 and vm.has_tiers and vm.init_on_alloc and not vm.counts_instructions
 

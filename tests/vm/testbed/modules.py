@@ -36,7 +36,13 @@ def build(kernel: Kernel, directory: Path = PROJECT, arguments: tuple[str, ...] 
         names = order.read_text().split() if order.exists() else []
         # Absolute or relative, by the kernel's version.
         modules = [copy / (directory / name).relative_to(directory) for name in names]
-        return [Path(shutil.copy2(path.with_suffix(".ko"), output)) for path in modules]
+        return [_put(path.with_suffix(".ko"), output) for path in modules]
+
+
+def _put(module: Path, directory: Path) -> Path:
+    """At once: a machine that runs may be loading the one that is there."""
+    target = directory / module.name
+    return Path(shutil.copy2(module, directory / f".{module.name}")).replace(target)
 
 
 def _copy_sources(directory: Path, copy: Path) -> None:
